@@ -1,0 +1,107 @@
+//! One file per verb, its arguments beside its `run`; nothing else knows clap.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::process::ExitCode;
+
+/// Distils a debating team of LLM extraction agents into one small model.
+#[derive(Debug, Parser)]
+#[command(name = "understudy", version, about, propagate_version = true)]
+pub struct Cli {
+    /// Flags that every verb takes.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags that every verb takes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Common {
+    /// Print a machine-readable result on stdout and everything else on stderr
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How progress is shown on stderr
+    #[arg(long, global = true, value_enum, default_value_t = Progress::Auto)]
+    pub progress: Progress,
+    /// Seed of every random choice; overrides the config
+    #[arg(long, global = true)]
+    pub seed: Option<u64>,
+    /// Worker threads; default: all cores
+    #[arg(long, global = true)]
+    pub threads: Option<usize>,
+    /// Where the student runs: auto, cpu or cuda[:n]
+    #[arg(long, global = true, default_value = "auto")]
+    pub device: String,
+    /// Open no network connection but to loopback
+    #[arg(long, global = true)]
+    pub offline: bool,
+    /// Say more on stderr
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// Plain lines, one in a while
+    Auto,
+    /// Plain lines
+    Plain,
+    /// One JSON object a line
+    Json,
+    /// Nothing
+    None,
+}
+
+/// The verbs, in the order of the arrow.
+#[derive(Debug, Subcommand)]
+pub enum Verb {}
+
+/// How a verb ended, as the exit code says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// 0: done.
+    Done,
+    /// 3: done, with failed documents above `--max-failures`.
+    TooManyFailures,
+}
+
+/// An error that carries its exit code: 2 usage or config, 4 a pre-flight refusal, 130 interrupted.
+#[derive(Debug)]
+pub struct Coded {
+    /// The exit code.
+    pub code: u8,
+    /// What, where, expected, found and the way out.
+    pub message: String,
+}
+
+impl std::fmt::Display for Coded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Coded {}
+
+/// An error of the command line or config: exit code 2.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    Coded { code: 2, message: message.into() }.into()
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
+pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    match cli.verb {}
+}
+
+/// The exit code of a finished run.
+pub fn exit_code(ended: &anyhow::Result<Outcome>) -> ExitCode {
+    ExitCode::from(match ended {
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::TooManyFailures) => 3,
+        Err(error) => error.chain().find_map(|cause| cause.downcast_ref::<Coded>()).map_or(1, |coded| coded.code),
+    })
+}
