@@ -2,6 +2,6 @@
 //! templates. Shared by team and student, so that both speak one format.
 //! Deliberately absent: tokenizers; this works on text and byte ranges.
 
-mod message;
+pub mod prompt;
 
-pub use message::{Message, Speaker};
+pub use crate::ie::{Message, Speaker};
