@@ -1,5 +1,7 @@
 //! One file per verb, its arguments beside its `run`; nothing else knows clap.
 
+pub mod model;
+
 use clap::{Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
@@ -56,7 +58,10 @@ pub enum Progress {
 
 /// The verbs, in the order of the arrow.
 #[derive(Debug, Subcommand)]
-pub enum Verb {}
+pub enum Verb {
+    /// Put model weights into the cache
+    Model(model::ModelArgs),
+}
 
 /// How a verb ended, as the exit code says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +99,9 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// # Errors
 /// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    match cli.verb {}
+    match cli.verb {
+        Verb::Model(args) => model::run(&args, &cli.common),
+    }
 }
 
 /// The exit code of a finished run.
