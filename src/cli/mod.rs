@@ -1,5 +1,7 @@
 //! One file per verb, its arguments beside its `run`; nothing else knows clap.
 
+mod answer;
+
 use clap::{Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
@@ -56,7 +58,10 @@ pub enum Progress {
 
 /// The verbs, in the order of the arrow.
 #[derive(Debug, Subcommand)]
-pub enum Verb {}
+pub enum Verb {
+    /// Read one raw model answer on stdin as the pipeline would
+    Answer(answer::Args),
+}
 
 /// How a verb ended, as the exit code says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +99,9 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// # Errors
 /// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    match cli.verb {}
+    match cli.verb {
+        Verb::Answer(args) => answer::run(&args, &cli.common),
+    }
 }
 
 /// The exit code of a finished run.
