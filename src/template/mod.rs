@@ -2,6 +2,7 @@
 //! templates. Shared by team and student, so that both speak one format.
 //! Deliberately absent: tokenizers; this works on text and byte ranges.
 
+pub mod answer;
 pub mod prompt;
 
 pub use crate::ie::{Message, Speaker};
