@@ -1,5 +1,8 @@
 //! One file per verb, its arguments beside its `run`; nothing else knows clap.
 
+pub mod compare;
+pub mod score;
+
 use clap::{Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
@@ -56,7 +59,12 @@ pub enum Progress {
 
 /// The verbs, in the order of the arrow.
 #[derive(Debug, Subcommand)]
-pub enum Verb {}
+pub enum Verb {
+    /// Predictions against gold: strict micro precision, recall and F1
+    Score(score::Args),
+    /// Several systems on the same documents, with intervals, cost and verdicts
+    Compare(compare::Args),
+}
 
 /// How a verb ended, as the exit code says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +102,10 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// # Errors
 /// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    match cli.verb {}
+    match &cli.verb {
+        Verb::Score(args) => score::run(args, &cli.common),
+        Verb::Compare(args) => compare::run(args, &cli.common),
+    }
 }
 
 /// The exit code of a finished run.
