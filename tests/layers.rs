@@ -61,7 +61,7 @@ const LINES_OF_MAIN: usize = 40;
 
 // ───────────────────────────────────── reading ─────────────────────────────────────
 
-/// A word, a sign, or `"` for any literal, with its line.
+/// A word, a sign, or a literal as `"` with its content behind, with its line.
 #[derive(Clone, Debug, PartialEq)]
 struct Token {
     line: usize,
@@ -82,7 +82,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Splits Rust into words and signs; comments vanish, a literal becomes `"`.
+/// Splits Rust into words and signs; comments vanish.
 fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
     let (mut found, mut line, mut at) = (Vec::new(), 1, 0);
@@ -104,7 +104,7 @@ fn tokens(text: &str) -> Vec<Token> {
             }
             ('"', _) => {
                 at = after_string(&chars, at);
-                Some("\"".to_string())
+                Some(chars[start..(at - 1).min(chars.len())].iter().collect())
             }
             ('\'', next) if next == '\\' || peek(at + 2) == '\'' => {
                 at += if next == '\\' { 3 } else { 2 };
@@ -239,17 +239,25 @@ impl Source {
         LAYERS.iter().find(|layer| Some(&layer.module) == self.module().first())
     }
 
-    /// The files that this one declares as `#[cfg(test)] mod name;`.
+    /// The files that this one declares as `#[cfg(test)] mod name;`, with or without a `#[path]`.
     fn test_files(&self) -> Vec<String> {
-        let base = match self.path.rsplit_once('/') {
-            Some((folder, "mod.rs" | "lib.rs" | "main.rs")) => folder.to_string(),
-            _ => self.path.trim_end_matches(".rs").to_string(),
+        let (folder, file) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let base = match file {
+            "mod.rs" | "lib.rs" | "main.rs" => folder,
+            _ => self.path.trim_end_matches(".rs"),
         };
         let declared = (0..self.tokens.len()).filter(|&at| {
             self.in_test[at] && stands(&self.tokens, at, &["mod"]) && stands(&self.tokens, at + 2, &[";"])
         });
-        let name = |at: usize| &self.tokens[at + 1].text;
-        declared.flat_map(|at| [format!("{base}/{}.rs", name(at)), format!("{base}/{}/mod.rs", name(at))]).collect()
+        let paths = declared.flat_map(|at| {
+            let named = at >= 6 && stands(&self.tokens, at - 6, &["#", "[", "path", "="]);
+            let name = &self.tokens[at + 1].text;
+            match named {
+                true => vec![format!("{folder}/{}", self.tokens[at - 2].text.trim_start_matches('"'))],
+                false => vec![format!("{base}/{name}.rs"), format!("{base}/{name}/mod.rs")],
+            }
+        });
+        paths.collect()
     }
 
     /// Our top-level modules that the file names, as `(token, module)`: `crate::x`, groups behind
@@ -366,7 +374,8 @@ fn words(source: &Source, test_file: bool, said: &mut Vec<String>) {
         if stands(&source.tokens, at, &[".", "unwrap", "(", ")"]) && !source.in_test[at] && !test_file {
             say("unwrap() outside #[cfg(test)] — return the error, or expect(\"the proof\")");
         }
-        if stands(&source.tokens, at, &["feature", "=", "\""]) && source.path != "src/student/device.rs" {
+        let literal = source.tokens.get(at + 2).is_some_and(|token| token.text.starts_with('"'));
+        if stands(&source.tokens, at, &["feature", "="]) && literal && source.path != "src/student/device.rs" {
             say("a cargo feature is asked for; only src/student/device.rs may");
         }
         if stands(&source.tokens, at, &["crate", "as"]) {
@@ -554,9 +563,15 @@ fn words_with_one_place_or_none_are_found() {
 
 #[test]
 fn a_file_declared_under_cfg_test_is_a_test() {
-    let parent = Source::new("src/eval/score.rs", "//! A file.\n#[cfg(test)]\nmod tests;\n");
-    let child = Source::new("src/eval/score/tests.rs", "//! Tests.\nfn f() { x.unwrap() }\n");
-    assert_eq!(breaches(&[parent, child], &crates()), Vec::<String>::new());
+    for (attribute, path) in
+        [("", "src/eval/score/tests.rs"), ("#[path = \"score_tests.rs\"]", "src/eval/score_tests.rs")]
+    {
+        let parent = Source::new("src/eval/score.rs", &format!("//! A file.\n#[cfg(test)]\n{attribute}\nmod tests;\n"));
+        let child = Source::new(path, "//! Tests.\nuse insta::assert_snapshot;\nfn f() { x.unwrap() }\n");
+        assert_eq!(breaches(&[parent, child], &crates()), Vec::<String>::new());
+    }
+    let alone = Source::new("src/eval/score_tests.rs", "//! Tests.\nfn f() { x.unwrap() }\n");
+    assert_eq!(breaches(&[alone], &crates()).len(), 1);
 }
 
 #[test]
