@@ -20,6 +20,24 @@ pub struct Prompts {
     schema: Schema,
 }
 
+/// What a debate is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Which type a mention has.
+    Entities,
+    /// Which relation holds between two mentions.
+    Relations,
+}
+
+impl Topic {
+    fn about(self) -> &'static str {
+        match self {
+            Topic::Entities => "a name in a text",
+            Topic::Relations => "the relation between two names in a text",
+        }
+    }
+}
+
 /// One option of a debate, as the debaters read it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DebateOption {
@@ -98,20 +116,27 @@ impl Prompts {
     }
 
     /// A claimant's turn in a debate about one conflict (CROSSAGENTIE, section 3.3).
-    pub fn debate(&self, label: &str, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
-        let system = self.render("debate", context! { label, types => self.types() });
+    pub fn debate(&self, topic: Topic, label: &str, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
+        let system = self.render("debate", context! { label, about => topic.about(), types => self.debated(topic) });
         vec![Message::system(system), Message::user(contested(text, options, said))]
     }
 
     /// The summarizer's turn, where the debate ended without consensus.
-    pub fn summarizer(&self, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
-        let system = self.render("summarizer", context! { types => self.types() });
+    pub fn summarizer(&self, topic: Topic, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
+        let system = self.render("summarizer", context! { about => topic.about(), types => self.debated(topic) });
         vec![Message::system(system), Message::user(contested(text, options, said))]
     }
 
     fn render(&self, name: &str, values: minijinja::Value) -> String {
         let template = self.pack.get_template(name).expect("the pack is compiled in");
         template.render(values).expect("the pack is compiled in, and a test renders every template").trim().to_string()
+    }
+
+    fn debated(&self, topic: Topic) -> Vec<minijinja::Value> {
+        match topic {
+            Topic::Entities => self.types(),
+            Topic::Relations => self.schema.relations.iter().map(|relation| self.relation(relation)).collect(),
+        }
     }
 
     fn types(&self) -> Vec<minijinja::Value> {
@@ -191,9 +216,9 @@ fn contested(text: &str, options: &[DebateOption], said: &[Statement]) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ie::{Relation, Span};
+    use crate::ie::Span;
 
-    pub(crate) fn schema() -> Schema {
+    fn schema() -> Schema {
         let entity = |label: &str, definition: &str, example: &str| EntityType {
             label: label.into(),
             definition: definition.into(),
@@ -239,8 +264,8 @@ mod tests {
             prompts.relations(text, &entities(text)).unwrap(),
             prompts.type_agent(&person, text),
             prompts.relation_agent(&relation, text, &entities(text)).unwrap(),
-            prompts.debate("person", text, &options, &said),
-            prompts.summarizer(text, &options, &said),
+            prompts.debate(Topic::Entities, "person", text, &options, &said),
+            prompts.summarizer(Topic::Entities, text, &options, &said),
         ];
         let shown: Vec<String> = all.iter().map(|m| format!("{}\n-----\n{}", m[0].content, m[1].content)).collect();
         insta::assert_snapshot!(shown.join("\n==========\n"));
@@ -252,6 +277,5 @@ mod tests {
         let person = &entities(text)[..1];
         assert!(prompts.relations(text, person).is_none());
         assert!(prompts.relation_agent(&prompts.schema().relations[0], text, person).is_none());
-        let _ = Relation { label: String::new(), head: 0, tail: 0, confidence: None };
     }
 }

@@ -1,0 +1,185 @@
+//! One file per published method.
+
+pub mod aeio;
+pub mod crossagentie;
+pub mod type_agents;
+
+use super::floor::{Floor, Question, Team, finish, mean_logprob};
+use crate::ie::record::ExtractionRecord;
+use crate::ie::{Document, Entity, Extraction, Relation, Span, Status};
+use crate::store::StoredAnswer;
+use crate::template::answer::{Dropped, Reading, RelationReading, read_answer, read_relations};
+use crate::trace::{Support, Trace, Turn};
+
+/// The methods that can be asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// All entity types in one prompt, then all relation types in one prompt.
+    Aeio,
+    /// One agent per type, no debate.
+    TypeAgents,
+    /// Type agents, debates about conflicts, a summarizer.
+    Crossagentie,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 3] = [Protocol::Aeio, Protocol::TypeAgents, Protocol::Crossagentie];
+
+    /// As in configs, files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Aeio => "aeio",
+            Protocol::TypeAgents => "type_agents",
+            Protocol::Crossagentie => "crossagentie",
+        }
+    }
+
+    /// The protocol of this name.
+    pub fn named(name: &str) -> Option<Protocol> {
+        Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
+    }
+}
+
+/// A mention that an agent claims for a label.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Claim {
+    pub label: String,
+    pub text: String,
+    pub span: Span,
+    pub logprob: Option<f64>,
+    pub support: Support,
+}
+
+/// A relation that an agent claims between two entities.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LinkClaim {
+    pub relation: Relation,
+    pub logprob: Option<f64>,
+    pub support: Support,
+}
+
+/// Undisputed until somebody disputes it.
+pub(super) fn alone(logprob: Option<f64>) -> Support {
+    Support { votes: 1, voters: 1, logprob, judged: false }
+}
+
+/// Reads an answer about entities into claims; what the agent says of labels that are not `own` is
+/// dropped: other experts speak for those.
+pub(super) fn read_claims(team: &Team, own: Option<&str>, text: &str, answer: &StoredAnswer, turn: &mut Turn) -> Option<Vec<Claim>> {
+    if turn.error.is_some() {
+        return None;
+    }
+    let Reading { status, extraction, provenance, repairs, dropped, error } = read_answer(&answer.content, finish(answer), text, team.schema());
+    note(turn, status, repairs, dropped, error);
+    if matches!(turn.status, Status::Failed | Status::Refused) {
+        return None;
+    }
+    let mut claims = Vec::new();
+    for (entity, bytes) in extraction.entities.into_iter().zip(provenance) {
+        let Some(span) = entity.span else { continue };
+        if own.is_some_and(|own| own != entity.label) {
+            turn.dropped.push((entity.text, format!("{} is another agent's type", entity.label)));
+            continue;
+        }
+        let logprob = mean_logprob(answer, bytes.as_ref());
+        turn.found.push(format!("{} \"{}\"", entity.label, entity.text));
+        claims.push(Claim { label: entity.label, text: entity.text, span, logprob, support: alone(logprob) });
+    }
+    turn.status = if claims.is_empty() { Status::Empty } else { Status::Ok };
+    Some(claims)
+}
+
+/// Reads an answer about relations among `entities` into claims.
+pub(super) fn read_links(team: &Team, own: Option<&str>, entities: &[Entity], answer: &StoredAnswer, turn: &mut Turn) -> Option<Vec<LinkClaim>> {
+    if turn.error.is_some() {
+        return None;
+    }
+    let RelationReading { status, relations, provenance, repairs, dropped, error } =
+        read_relations(&answer.content, finish(answer), team.schema(), entities);
+    note(turn, status, repairs, dropped, error);
+    if matches!(turn.status, Status::Failed | Status::Refused) {
+        return None;
+    }
+    let mut claims = Vec::new();
+    for (relation, bytes) in relations.into_iter().zip(provenance) {
+        if own.is_some_and(|own| own != relation.label) {
+            continue;
+        }
+        let logprob = mean_logprob(answer, bytes.as_ref());
+        turn.found.push(shown(&relation, entities));
+        claims.push(LinkClaim { relation, logprob, support: alone(logprob) });
+    }
+    turn.status = if claims.is_empty() { Status::Empty } else { Status::Ok };
+    Some(claims)
+}
+
+/// `works_for "Ann" → "Acme"`.
+pub(super) fn shown(relation: &Relation, entities: &[Entity]) -> String {
+    let name = |at: usize| entities.get(at).map_or("?", |entity| entity.text.as_str());
+    format!("{} \"{}\" → \"{}\"", relation.label, name(relation.head), name(relation.tail))
+}
+
+/// An answer whose every item was invented (not in the text, or no asked type) says of the text
+/// that nothing is there: heard, with its drops counted. An answer that could not be read is failed.
+fn note(turn: &mut Turn, status: Status, repairs: Vec<String>, dropped: Vec<Dropped>, error: Option<String>) {
+    let invented = !dropped.is_empty() && error.as_deref().is_some_and(|error| error.starts_with("nothing could be kept"));
+    turn.status = if status == Status::Failed && invented { Status::Empty } else { status };
+    turn.error = if turn.status == Status::Empty { None } else { error };
+    turn.repairs = repairs;
+    turn.dropped = dropped.into_iter().map(|dropped| (dropped.item, dropped.reason)).collect();
+}
+
+/// The claims as entities, in text order.
+pub(super) fn entities(claims: &[Claim]) -> Vec<Entity> {
+    claims
+        .iter()
+        .map(|claim| Entity { label: claim.label.clone(), text: claim.text.clone(), span: Some(claim.span), confidence: None })
+        .collect()
+}
+
+/// Text order, one claim per span and label.
+pub(super) fn in_text_order(claims: &mut Vec<Claim>) {
+    claims.sort_by(|a, b| (a.span, &a.label).cmp(&(b.span, &b.label)));
+    claims.dedup_by(|a, b| (a.span, &a.label) == (b.span, &b.label));
+}
+
+/// Writes the outcome and what stands behind it.
+pub(super) fn conclude(trace: &mut Trace, document: &Document, claims: &[Claim], mut links: Vec<LinkClaim>) {
+    links.sort_by(|a, b| {
+        let key = |link: &LinkClaim| (link.relation.head, link.relation.tail, link.relation.label.clone());
+        key(a).cmp(&key(b))
+    });
+    links.dedup_by(|a, b| a.relation == b.relation);
+    let relations = links.iter().map(|link| link.relation.clone()).collect();
+    let extraction = Extraction { entities: entities(claims), relations, events: vec![] };
+    trace.extraction = ExtractionRecord::of(&extraction, &document.text);
+    trace.entity_support = claims.iter().map(|claim| claim.support).collect();
+    trace.relation_support = links.iter().map(|link| link.support).collect();
+}
+
+/// The ordinals of documents that are worth a call.
+pub(super) fn readable(documents: &[Document]) -> impl Iterator<Item = (usize, &Document)> {
+    documents.iter().enumerate().filter(|(_, document)| !document.is_blank())
+}
+
+/// One agent per relation type over the entities of each document, asked only for pairs that its
+/// signature allows.
+pub(super) fn relation_agents(team: &Team, documents: &[Document], found: &[Vec<Claim>], traces: &mut [Trace]) -> Vec<Vec<LinkClaim>> {
+    let candidates: Vec<Vec<Entity>> = found.iter().map(|claims| entities(claims)).collect();
+    let mut links = vec![Vec::new(); documents.len()];
+    for agent in &team.schema().relations {
+        let questions = readable(documents).filter_map(|(at, document)| {
+            let messages = team.prompts.relation_agent(agent, &document.text, &candidates[at])?;
+            Some(Question { document: at, conflict: None, messages })
+        });
+        let floor = Floor { stage: "relations", agent: &agent.label, round: 0 };
+        let read = |question: &Question, answer: &StoredAnswer, turn: &mut Turn| {
+            read_links(team, Some(&agent.label), &candidates[question.document], answer, turn)
+        };
+        for (at, claims) in team.ask(floor, questions.collect(), traces, read) {
+            links[at].extend(claims.unwrap_or_default());
+        }
+    }
+    links
+}
