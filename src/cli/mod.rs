@@ -1,6 +1,9 @@
 //! One file per verb, its arguments beside its `run`; nothing else knows clap.
 
-mod answer;
+pub mod answer;
+pub mod compare;
+pub mod model;
+pub mod score;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
@@ -61,6 +64,12 @@ pub enum Progress {
 pub enum Verb {
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
+    /// Predictions against gold: strict micro precision, recall and F1
+    Score(score::Args),
+    /// Several systems on the same documents, with intervals, cost and verdicts
+    Compare(compare::Args),
+    /// Put model weights into the cache
+    Model(model::ModelArgs),
 }
 
 /// How a verb ended, as the exit code says it.
@@ -99,8 +108,11 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// # Errors
 /// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    match cli.verb {
-        Verb::Answer(args) => answer::run(&args, &cli.common),
+    match &cli.verb {
+        Verb::Answer(args) => answer::run(args, &cli.common),
+        Verb::Score(args) => score::run(args, &cli.common),
+        Verb::Compare(args) => compare::run(args, &cli.common),
+        Verb::Model(args) => model::run(args, &cli.common),
     }
 }
 

@@ -5,6 +5,7 @@
 mod document;
 mod extraction;
 mod extractor;
+mod message;
 pub mod record;
 mod schema;
 mod span;
@@ -14,5 +15,6 @@ pub use extraction::{
     Argument, Confidence, ConfidenceSource, Entity, Event, Extraction, Relation, Trigger,
 };
 pub use extractor::{Cost, Extractor, Prediction, Status};
+pub use message::{Message, Speaker};
 pub use schema::{EntityType, EventType, RelationType, Role, Schema, SchemaError};
 pub use span::{Span, SpanError};

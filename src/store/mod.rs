@@ -1,1 +1,66 @@
-//! (to be written)
+//! The only file formats: JSON Lines (plain or zstd), answers of LLMs, manifests, hashes, and
+//! the atomic write that all of them use. Deliberately absent: algorithms.
+
+mod answers;
+mod atomic;
+mod documents;
+mod hash;
+mod jsonl;
+mod manifest;
+
+pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
+pub use atomic::write_atomic;
+pub use documents::{read_documents, read_predictions, write_documents, write_predictions};
+pub use hash::{hash_bytes, hash_file};
+pub use jsonl::{read_jsonl, to_jsonl, write_jsonl};
+pub use manifest::{Manifest, is_done};
+
+use std::path::{Path, PathBuf};
+
+/// What went wrong with a file: the message says where, what was expected and what was found.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The operating system refused.
+    #[error("{}: {action} failed: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A line does not hold what it should.
+    #[error("{}:{line}: {message}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Counting from 1.
+        line: usize,
+        /// Expected and found.
+        message: String,
+    },
+    /// The file as a whole is not what it should be.
+    #[error("{}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Expected, found and the way out.
+        message: String,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> StoreError {
+        let path = path.to_path_buf();
+        move |source| StoreError::Io { path, action, source }
+    }
+
+    pub(crate) fn line(path: &Path, line: usize, message: impl Into<String>) -> StoreError {
+        StoreError::Line { path: path.to_path_buf(), line, message: message.into() }
+    }
+
+    pub(crate) fn file(path: &Path, message: impl Into<String>) -> StoreError {
+        StoreError::File { path: path.to_path_buf(), message: message.into() }
+    }
+}

@@ -3,6 +3,7 @@
 //! Deliberately absent: tokenizers; this works on text and byte ranges.
 
 pub mod answer;
-mod message;
+pub mod ballot;
+pub mod prompt;
 
-pub use message::{Message, Speaker};
+pub use crate::ie::{Message, Speaker};

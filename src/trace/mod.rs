@@ -1,1 +1,142 @@
-//! (to be written)
+//! The record of a debate: every turn that was spoken, every conflict and how it ended, and what
+//! stands behind each item of the outcome. Deliberately absent: clients.
+
+use crate::ie::record::ExtractionRecord;
+use crate::ie::{Cost, Document, Prediction, Status};
+use serde::{Deserialize, Serialize};
+
+/// One answer of one agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// What was asked of the agent: `entities`, `relations`, `debate`, `summary`.
+    pub stage: String,
+    /// The agent: a label of the schema, `all-in-one` or `summarizer`.
+    pub agent: String,
+    /// 0 for the first answer, then the round of the debate.
+    pub round: u32,
+    /// The conflict that is debated, as an ordinal in [`Trace::conflicts`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<usize>,
+    /// SHA-256 of the request.
+    pub request: String,
+    /// The answer as it came.
+    pub raw: String,
+    /// How the turn ended; a failed turn is an abstention, never an empty answer.
+    pub status: Status,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What was read from it: `person "Ann"`, `works_for "Ann" → "Acme"`, or the chosen option.
+    pub found: Vec<String>,
+    /// What was not kept, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<(String, String)>,
+    /// What it took to read the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
+    /// The agent's reason, in a debate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The agent's own confidence, in a debate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Tokens, seconds; the one call of this turn.
+    pub cost: Cost,
+}
+
+/// How a conflict ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settled {
+    /// All claimants chose the same option.
+    Consensus,
+    /// The summarizer decided.
+    Summarizer,
+    /// Nobody gave a usable answer: no label, and the document is no training data.
+    Failed,
+}
+
+/// Mentions that two or more agents claim differently.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// `entities` or `relations`.
+    pub stage: String,
+    /// The readings, by letter.
+    pub options: Vec<String>,
+    /// Agents that claimed one.
+    pub claimants: Vec<String>,
+    /// The option that won.
+    pub outcome: Option<String>,
+    /// How.
+    pub settled: Settled,
+    /// Rounds of debate that it took.
+    pub rounds: u32,
+}
+
+/// What stands behind one item of the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Support {
+    /// Agents that stand behind it in the end.
+    pub votes: u32,
+    /// Agents that were asked about it; one that failed stays in.
+    pub voters: u32,
+    /// Mean log-probability of the tokens of its surface; `None` where the server gave none.
+    pub logprob: Option<f64>,
+    /// Whether the summarizer had to decide.
+    pub judged: bool,
+}
+
+/// Everything that was said about one document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Document id.
+    pub id: String,
+    /// The protocol that ran.
+    pub protocol: String,
+    /// In the order spoken.
+    pub turns: Vec<Turn>,
+    /// In text order.
+    pub conflicts: Vec<Conflict>,
+    /// The outcome.
+    pub extraction: ExtractionRecord,
+    /// What stands behind each entity of the outcome, in the same order.
+    pub entity_support: Vec<Support>,
+    /// What stands behind each relation of the outcome, in the same order.
+    pub relation_support: Vec<Support>,
+    /// How the reading ended.
+    pub status: Status,
+    /// Why, where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Trace {
+    /// Tokens and seconds of all turns.
+    pub fn cost(&self) -> Cost {
+        self.turns.iter().fold(Cost::default(), |sum, turn| sum.plus(turn.cost))
+    }
+
+    /// Turns without a usable answer.
+    pub fn failed_turns(&self) -> usize {
+        self.turns.iter().filter(|turn| matches!(turn.status, Status::Failed | Status::Refused)).count()
+    }
+
+    /// Whether every agent gave a usable answer and every conflict was settled: only then may the
+    /// document become training data.
+    pub fn is_whole(&self) -> bool {
+        let heard = |turn: &Turn| turn.stage == "debate" || !matches!(turn.status, Status::Failed | Status::Refused);
+        matches!(self.status, Status::Ok | Status::Empty)
+            && self.turns.iter().all(heard)
+            && self.conflicts.iter().all(|conflict| conflict.settled != Settled::Failed)
+    }
+
+    /// The outcome as a prediction about `document`.
+    pub fn prediction(&self, document: &Document) -> Prediction {
+        let read = self.extraction.clone().read(&document.text);
+        match (self.status, read) {
+            (Status::Ok | Status::Empty, Ok(extraction)) => Prediction::read(&self.id, extraction, self.cost()),
+            (Status::Ok | Status::Empty, Err(error)) => Prediction::failed(&self.id, Status::Failed, error.to_string(), self.cost()),
+            (status, _) => Prediction::failed(&self.id, status, self.error.clone().unwrap_or_default(), self.cost()),
+        }
+    }
+}

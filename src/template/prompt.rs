@@ -1,0 +1,257 @@
+//! What is asked: one pack of prompt templates, filled from the schema. The all-in-one prompts are
+//! shared by the single-prompt team and the student; training and inference render the same bytes.
+
+use crate::ie::{Entity, EntityType, Message, RelationType, Schema};
+use minijinja::{Environment, context};
+use serde_json::json;
+
+const PACK: [(&str, &str); 6] = [
+    ("entities", include_str!("packs/en/entities.j2")),
+    ("relations", include_str!("packs/en/relations.j2")),
+    ("type_agent", include_str!("packs/en/type_agent.j2")),
+    ("relation_agent", include_str!("packs/en/relation_agent.j2")),
+    ("debate", include_str!("packs/en/debate.j2")),
+    ("summarizer", include_str!("packs/en/summarizer.j2")),
+];
+
+/// Renders prompts for one schema.
+pub struct Prompts {
+    pack: Environment<'static>,
+    schema: Schema,
+}
+
+/// One option of a debate, as the debaters read it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DebateOption {
+    /// `A`, `B`, …
+    pub letter: char,
+    /// What choosing it means, as one clause.
+    pub reading: String,
+}
+
+/// What a debater said, as the others read it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    /// The agent's name.
+    pub agent: String,
+    /// The option's letter.
+    pub choice: char,
+    /// Why.
+    pub reason: String,
+    /// In `0..=1`, as the agent says it.
+    pub confidence: Option<f64>,
+}
+
+impl Prompts {
+    /// Prompts about this schema.
+    pub fn new(schema: Schema) -> Prompts {
+        let mut pack = Environment::new();
+        for (name, source) in PACK {
+            pack.add_template(name, source).expect("the pack is compiled in, and a test renders every template");
+        }
+        Prompts { pack, schema }
+    }
+
+    /// The schema that is asked.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// All entity types in one prompt.
+    pub fn entities(&self, text: &str) -> Vec<Message> {
+        let example = self.schema.entities.iter().map(|t| (t.label.clone(), json!([named(t)]))).collect();
+        let system = self.render("entities", context! { types => self.types(), example => object(example) });
+        vec![Message::system(system), Message::user(format!("Text: {text}"))]
+    }
+
+    /// All relation types in one prompt, over the entities already found. `None` if no signature
+    /// fits any pair of them: the answer is known to be empty, and nothing is asked.
+    pub fn relations(&self, text: &str, entities: &[Entity]) -> Option<Vec<Message>> {
+        if !self.schema.relations.iter().any(|relation| has_pair(relation, entities)) {
+            return None;
+        }
+        let types: Vec<_> = self.schema.relations.iter().map(|relation| self.relation(relation)).collect();
+        let example = self.schema.relations.iter().take(2).map(|t| (t.label.clone(), self.pair(t))).collect();
+        let system = self.render("relations", context! { types, example => object(example) });
+        Some(vec![Message::system(system), Message::user(format!("Text: {text}\n{}", candidates(entities, |_| true)))])
+    }
+
+    /// One agent for one entity type (CROSSAGENTIE, section 3.2).
+    pub fn type_agent(&self, agent: &EntityType, text: &str) -> Vec<Message> {
+        let others: Vec<&str> = self.schema.entities.iter().map(|t| t.label.as_str()).filter(|l| *l != agent.label).collect();
+        let example = object(vec![(agent.label.clone(), json!([named(agent)]))]);
+        let kind = context! { label => agent.label.clone(), definition => agent.definition.clone(), examples => agent.examples.join(", ") };
+        let system = self.render("type_agent", context! { type => kind, others => others.join(", "), example });
+        vec![Message::system(system), Message::user(format!("Text: {text}"))]
+    }
+
+    /// One agent for one relation type, over typed candidates only (CROSSAGENTIE, section 3.4).
+    /// `None` if its signature fits no pair of them.
+    pub fn relation_agent(&self, agent: &RelationType, text: &str, entities: &[Entity]) -> Option<Vec<Message>> {
+        if !has_pair(agent, entities) {
+            return None;
+        }
+        let example = object(vec![(agent.label.clone(), self.pair(agent))]);
+        let system = self.render("relation_agent", context! { type => self.relation(agent), example });
+        let fits = |label: &str| agent.head.iter().chain(&agent.tail).any(|t| t == label) || agent.head.is_empty() || agent.tail.is_empty();
+        Some(vec![Message::system(system), Message::user(format!("Text: {text}\n{}", candidates(entities, fits)))])
+    }
+
+    /// A claimant's turn in a debate about one conflict (CROSSAGENTIE, section 3.3).
+    pub fn debate(&self, label: &str, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
+        let system = self.render("debate", context! { label, types => self.types() });
+        vec![Message::system(system), Message::user(contested(text, options, said))]
+    }
+
+    /// The summarizer's turn, where the debate ended without consensus.
+    pub fn summarizer(&self, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
+        let system = self.render("summarizer", context! { types => self.types() });
+        vec![Message::system(system), Message::user(contested(text, options, said))]
+    }
+
+    fn render(&self, name: &str, values: minijinja::Value) -> String {
+        let template = self.pack.get_template(name).expect("the pack is compiled in");
+        template.render(values).expect("the pack is compiled in, and a test renders every template").trim().to_string()
+    }
+
+    fn types(&self) -> Vec<minijinja::Value> {
+        self.schema.entities.iter().map(|t| context! { label => t.label.clone(), brief => brief(&t.definition, &t.label) }).collect()
+    }
+
+    fn relation(&self, relation: &RelationType) -> minijinja::Value {
+        let ends = |types: &[String]| if types.is_empty() { "any entity".to_string() } else { types.join(" or ") };
+        context! {
+            label => relation.label.clone(),
+            definition => relation.definition.clone(),
+            brief => brief(&relation.definition, &relation.label),
+            head => ends(&relation.head),
+            tail => ends(&relation.tail),
+        }
+    }
+
+    /// An example pair made of the schema's own example names.
+    fn pair(&self, relation: &RelationType) -> serde_json::Value {
+        let name = |types: &[String], at: usize| {
+            let label = types.first().or(self.schema.entities.first().map(|t| &t.label));
+            let kind = label.and_then(|label| self.schema.entity(label));
+            kind.map_or_else(|| "…".to_string(), |t| t.examples.get(at).cloned().unwrap_or_else(|| named(t)))
+        };
+        json!([[name(&relation.head, 0), name(&relation.tail, usize::from(relation.head.first() == relation.tail.first()))]])
+    }
+}
+
+/// The definition up to its first full stop or semicolon: what the long prompts have room for.
+fn brief(definition: &str, label: &str) -> String {
+    let end = [definition.find("; "), definition.find(". ")].into_iter().flatten().min().unwrap_or(definition.len());
+    let brief = definition[..end].trim().trim_end_matches(['.', ';']);
+    if brief.is_empty() { label.to_string() } else { brief.to_string() }
+}
+
+fn named(kind: &EntityType) -> String {
+    kind.examples.first().cloned().unwrap_or_else(|| format!("name of a {}", kind.label))
+}
+
+fn object(fields: Vec<(String, serde_json::Value)>) -> String {
+    serde_json::Value::Object(fields.into_iter().collect()).to_string()
+}
+
+fn has_pair(relation: &RelationType, entities: &[Entity]) -> bool {
+    entities.iter().enumerate().any(|(at, head)| {
+        let mut others = entities.iter().enumerate().filter(|(other, tail)| *other != at && tail.text != head.text);
+        others.any(|(_, tail)| relation.allows(&head.label, &tail.label))
+    })
+}
+
+/// The entities by type, one line a type, each name once, in text order.
+fn candidates(entities: &[Entity], fits: impl Fn(&str) -> bool) -> String {
+    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entity in entities.iter().filter(|entity| fits(&entity.label)) {
+        match lines.iter_mut().find(|(label, _)| *label == entity.label) {
+            Some((_, names)) if names.contains(&entity.text.as_str()) => {}
+            Some((_, names)) => names.push(&entity.text),
+            None => lines.push((&entity.label, vec![&entity.text])),
+        }
+    }
+    lines.iter().map(|(label, names)| format!("{label}: {}", names.join("; "))).collect::<Vec<_>>().join("\n")
+}
+
+fn contested(text: &str, options: &[DebateOption], said: &[Statement]) -> String {
+    let mut lines = vec![format!("Text: {text}"), "Options:".to_string()];
+    lines.extend(options.iter().map(|option| format!("{}: {}", option.letter, option.reading)));
+    if !said.is_empty() {
+        lines.push("Said so far:".into());
+    }
+    lines.extend(said.iter().map(|statement| {
+        let sure = statement.confidence.map(|c| format!(" (confidence {c})")).unwrap_or_default();
+        format!("{}: {}{sure} {}", statement.agent, statement.choice, statement.reason).trim().to_string()
+    }));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ie::{Relation, Span};
+
+    pub(crate) fn schema() -> Schema {
+        let entity = |label: &str, definition: &str, example: &str| EntityType {
+            label: label.into(),
+            definition: definition.into(),
+            aliases: vec![],
+            examples: vec![example.into()],
+        };
+        Schema {
+            entities: vec![
+                entity("person", "Name of a human being; without title.", "Jane Goodall"),
+                entity("organization", "Named company, agency or team. Not a country.", "NASA"),
+            ],
+            relations: vec![RelationType {
+                label: "works_for".into(),
+                definition: "The person works for the organization. Not studying there.".into(),
+                head: vec!["person".into()],
+                tail: vec!["organization".into()],
+                symmetric: false,
+                aliases: vec![],
+            }],
+            events: vec![],
+        }
+    }
+
+    fn entities(text: &str) -> Vec<Entity> {
+        [("person", "Ann"), ("organization", "Acme")]
+            .map(|(label, name)| {
+                let at = text.find(name).unwrap();
+                Entity { label: label.into(), text: name.into(), span: Span::new(text, at..at + name.len()).ok(), confidence: None }
+            })
+            .to_vec()
+    }
+
+    #[test]
+    fn every_prompt_of_the_pack_reads_as_snapshotted() {
+        let (prompts, text) = (Prompts::new(schema()), "Ann joined Acme.");
+        let options = [('A', "\"Acme\" is an organization"), ('B', "\"Acme\" is a person"), ('C', "none of these")]
+            .map(|(letter, reading)| DebateOption { letter, reading: reading.into() });
+        let said = [Statement { agent: "person".into(), choice: 'B', reason: "it hires".into(), confidence: Some(0.7) }];
+        let relation = prompts.schema().relations[0].clone();
+        let person = prompts.schema().entities[0].clone();
+        let all = [
+            prompts.entities(text),
+            prompts.relations(text, &entities(text)).unwrap(),
+            prompts.type_agent(&person, text),
+            prompts.relation_agent(&relation, text, &entities(text)).unwrap(),
+            prompts.debate("person", text, &options, &said),
+            prompts.summarizer(text, &options, &said),
+        ];
+        let shown: Vec<String> = all.iter().map(|m| format!("{}\n-----\n{}", m[0].content, m[1].content)).collect();
+        insta::assert_snapshot!(shown.join("\n==========\n"));
+    }
+
+    #[test]
+    fn a_relation_without_a_fitting_pair_is_not_asked() {
+        let (prompts, text) = (Prompts::new(schema()), "Ann joined Acme.");
+        let person = &entities(text)[..1];
+        assert!(prompts.relations(text, person).is_none());
+        assert!(prompts.relation_agent(&prompts.schema().relations[0], text, person).is_none());
+        let _ = Relation { label: String::new(), head: 0, tail: 0, confidence: None };
+    }
+}
