@@ -33,6 +33,9 @@ struct Mentions<'a> {
 /// A group of mentions, narrowed to one label where the answer gives one.
 type Named<'l> = (usize, Option<&'l str>);
 
+/// Head and tail among the mentions, or why there is no such pair.
+type Pair = Result<(usize, usize), String>;
+
 impl<'a> Mentions<'a> {
     fn of(entities: &'a [Entity]) -> Mentions<'a> {
         let mut order: Vec<usize> = (0..entities.len()).collect();
@@ -96,7 +99,7 @@ impl<'a> Mentions<'a> {
     }
 
     /// The pair that the signature and then closeness choose.
-    fn pair(&self, kind: &RelationType, head: Named, tail: Named, same: bool) -> Result<(usize, usize), String> {
+    fn pair(&self, kind: &RelationType, head: Named, tail: Named, same: bool) -> Pair {
         let fits = |types: &[String], at: usize| types.is_empty() || types.iter().any(|known| known == self.label(at));
         let heads: Vec<usize> = self.within(head).filter(|&at| fits(&kind.head, at)).collect();
         let tails: Vec<usize> = self.within(tail).filter(|&at| fits(&kind.tail, at)).collect();
@@ -132,7 +135,7 @@ pub(super) fn relations(
 ) -> (Vec<Relation>, Vec<Range<usize>>) {
     let mentions = Mentions::of(entities);
     // One choice per kind and pair of surfaces, however often and in whatever spelling it is claimed.
-    let mut chosen: HashMap<(&str, Named, Named), Result<(usize, usize), String>> = HashMap::new();
+    let mut chosen: HashMap<(&str, Named, Named), Pair> = HashMap::new();
     let mut seen = HashSet::new();
     let (mut relations, mut places) = (Vec::new(), Vec::new());
     for link in links {

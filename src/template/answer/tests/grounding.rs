@@ -3,8 +3,11 @@
 use super::super::ground::{Listed, ground};
 use super::*;
 
+/// Label and code points.
+type Marked = (String, usize, usize);
+
 /// Marks as label and code points, and what was dropped.
-fn marks(text: &str, listed: &[(&str, &str)]) -> (Vec<(String, usize, usize)>, Vec<(usize, &'static str)>) {
+fn marks(text: &str, listed: &[(&str, &str)]) -> (Vec<Marked>, Vec<(usize, &'static str)>) {
     let listed: Vec<Listed> = listed.iter().map(|&(text, label)| Listed { text, label, exact_only: false }).collect();
     let grounded = ground(text, &listed);
     let place = |mark: &super::super::ground::Mark| {
