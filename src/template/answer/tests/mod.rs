@@ -1,5 +1,7 @@
 //! Claims about the answer format, by the part that they are about.
 
+#![cfg(test)]
+
 mod cases;
 mod grounding;
 mod links;
