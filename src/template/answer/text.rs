@@ -24,7 +24,7 @@ impl Reader<'_> {
                 continue;
             }
             let after = self.at + c.len_utf8();
-            if c == quote || (self.lenient && closes(quote, c, opened)) {
+            if c == quote || (self.lenient && place != Place::Top && closes(quote, c, opened)) {
                 if !self.lenient || self.string_ends(after, place) {
                     if c != quote && quote == '"' {
                         self.note("typographic quotes for JSON's own");
