@@ -128,3 +128,54 @@ fn as_listing(reading: &Reading, text: &str) -> String {
     lines.extend(reading.dropped.iter().map(|dropped| format!("  dropped   {}: {}", dropped.item, dropped.reason)));
     lines.join("\n") + "\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ie::{EntityType, RelationType, Schema};
+
+    fn schema() -> Schema {
+        let entity = |label: &str| EntityType {
+            label: label.into(),
+            definition: String::new(),
+            aliases: vec![],
+            examples: vec![],
+        };
+        let works_for = RelationType {
+            label: "works_for".into(),
+            definition: String::new(),
+            head: vec!["PER".into()],
+            tail: vec!["ORG".into()],
+            symmetric: false,
+            aliases: vec![],
+        };
+        Schema { entities: vec![entity("PER"), entity("ORG")], relations: vec![works_for], events: vec![] }
+    }
+
+    const TEXT: &str = "Zoë left Acme.";
+    const RAW: &str = r#"{"entities":[{"text":"Zoë","type":"PER","confidence":0.8},{"text":"Acme","type":"ORG"},{"text":"Bonn","type":"LOC"}],
+        "relations":[{"type":"works_for","head":"Zoë","tail":"Acme"}],}"#;
+
+    #[test]
+    fn the_listing_names_everything_kept_mended_and_dropped() {
+        let reading = read_bytes(RAW.as_bytes(), FinishReason::Stop, TEXT, &schema());
+        let expected = "ok\n  entity    PER  Zoë  0..3  0.80\n  entity    ORG  Acme  9..13\n  relation  works_for  Zoë -> Acme\n  repair    trailing comma\n  dropped   Bonn: unknown label \"LOC\"\n";
+        assert_eq!(as_listing(&reading, TEXT), expected);
+        let cut = read_bytes(RAW.as_bytes(), FinishReason::Length, TEXT, &schema());
+        assert_eq!(as_listing(&cut, TEXT), "failed: cut off: the model ran into its token limit\n");
+    }
+
+    #[test]
+    fn the_json_has_code_points_and_no_error_where_there_is_none() {
+        let reading = read_bytes(br#"{"ORG":["Acme"]}"#, FinishReason::Stop, TEXT, &schema());
+        let expected = r#"{"status":"ok","extraction":{"entities":[{"type":"ORG","text":"Acme","start":9,"end":13}],"relations":[],"events":[]},"repairs":[],"dropped":[]}"#;
+        assert_eq!(as_json(reading, TEXT).unwrap(), expected.to_owned() + "\n");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_replaced_and_noted() {
+        let reading = read_bytes(b"{\"PER\":[\"Zo\xff\"],\"ORG\":[\"Acme\"]}", FinishReason::Stop, TEXT, &schema());
+        assert_eq!(reading.repairs, ["bytes that are not UTF-8 replaced"]);
+        assert_eq!((reading.provenance, reading.dropped.len()), (vec![None], 1));
+    }
+}

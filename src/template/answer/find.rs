@@ -84,7 +84,8 @@ fn find_close(text: &str, name: Option<&str>) -> Option<(usize, usize)> {
 /// An opening reasoning tag at the start of a line, outside JSON as far as that can be seen.
 fn find_open(text: &str) -> Option<usize> {
     if text.trim_start().starts_with(['{', '[', '`', '~']) {
-        let trailing = text.rmatch_indices("\n<").map(|(at, _)| at + 1).find(|&at| tag_at(&text[at..], "<").is_some())?;
+        let trailing =
+            text.rmatch_indices("\n<").map(|(at, _)| at + 1).find(|&at| tag_at(&text[at..], "<").is_some())?;
         return find_close(&text[trailing..], None).map(|_| trailing);
     }
     None
@@ -101,7 +102,10 @@ fn without_fence(raw: &str, range: Range<usize>) -> Range<usize> {
         return range;
     }
     let before = text.trim_end_matches(mark);
-    if text.len() - before.len() < marks || before.len() <= line || !before.trim_end_matches([' ', '\t']).ends_with('\n') {
+    if text.len() - before.len() < marks
+        || before.len() <= line
+        || !before.trim_end_matches([' ', '\t']).ends_with('\n')
+    {
         return range;
     }
     let first = range.start + (raw[range.clone()].len() - raw[range].trim_start().len());
@@ -144,7 +148,8 @@ fn scan(raw: &str, range: Range<usize>, notes: &mut Notes) -> Found {
 }
 
 fn choose(mut blocks: Vec<(Vec<Node>, Notes)>, words: String, notes: &mut Notes) -> Found {
-    let Some(at) = blocks.iter().rposition(|(values, _)| values.iter().any(may_answer)).or(blocks.len().checked_sub(1)) else {
+    let Some(at) = blocks.iter().rposition(|(values, _)| values.iter().any(may_answer)).or(blocks.len().checked_sub(1))
+    else {
         return Found::Words(words);
     };
     let mut note = |kind, count| *notes.entry(kind).or_default() += count;

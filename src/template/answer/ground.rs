@@ -1,7 +1,7 @@
 //! Where the strings of an answer stand in the document.
 //!
 //! The rule: a listed string marks every whole-word occurrence that does not lie inside a longer
-//! mention listed in the same answer.
+//! mention listed in the same answer; of overlapping occurrences of one string the first counts.
 //! - A word boundary is asked for only between two alphanumerics of scripts that separate words;
 //!   Han, Kana, Hangul, Thai, Lao, Khmer and Myanmar have none to ask for.
 //! - Exact occurrences are taken if there are any, folded ones otherwise (see [`super::fold`]).
@@ -14,9 +14,9 @@
 //! and one over its folded form finds all strings together.
 
 use super::fold::{Folded, boundary, fold};
-use super::search::Search;
+use super::search::{Hits, Search};
 use crate::ie::Span;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A listed string and its label.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) fn ground(text: &str, listed: &[Listed]) -> Grounded {
     let mut place: HashMap<&str, usize> = HashMap::new();
     let mut surfaces: Vec<&str> = Vec::new();
     let mut exact_only = Vec::new();
-    let of: Vec<usize> = listed
+    let mut of: Vec<usize> = listed
         .iter()
         .map(|item| {
             let surface = item.text.trim();
@@ -74,12 +74,15 @@ pub(super) fn ground(text: &str, listed: &[Listed]) -> Grounded {
     uncover(&mut seen);
     let missing: Vec<usize> = (0..surfaces.len()).filter(|&at| seen[at].spans.is_empty() && !exact_only[at]).collect();
     if !missing.is_empty() {
-        folded(text, &surfaces, &missing, &mut seen);
+        let twins = folded(text, &surfaces, &missing, &mut seen);
         uncover(&mut seen);
+        of.iter_mut().for_each(|at| *at = twins.get(at).copied().unwrap_or(*at));
     }
+    seen.iter_mut().for_each(|seen| apart(&mut seen.spans));
     deal(listed, &of, &seen)
 }
 
+/// Searches the text as it is.
 fn exact(text: &str, surfaces: &[&str], seen: &mut [Seen]) {
     let search = Search::new(surfaces.iter().map(|surface| surface.bytes().map(u32::from)));
     let lengths: Vec<usize> = surfaces.iter().map(|surface| surface.len()).collect();
@@ -89,35 +92,29 @@ fn exact(text: &str, surfaces: &[&str], seen: &mut [Seen]) {
     record(hits, &(0..surfaces.len()).collect::<Vec<_>>(), seen);
 }
 
-fn folded(text: &str, surfaces: &[&str], missing: &[usize], seen: &mut [Seen]) {
+/// Searches the folded text; says which strings are the same as an earlier one once folded.
+fn folded(text: &str, surfaces: &[&str], missing: &[usize], seen: &mut [Seen]) -> HashMap<usize, usize> {
     let Folded { symbols, places } = fold(text);
     let patterns: Vec<Vec<char>> = missing.iter().map(|&at| fold(surfaces[at]).symbols).collect();
-    // Two spellings of one folded form share a pattern; the later ones copy its spans.
     let search = Search::new(patterns.iter().map(|pattern| pattern.iter().map(|&c| u32::from(c))));
     let hits = search.run(symbols.iter().map(|&c| u32::from(c)), |pattern, end| {
         let start = end - patterns[pattern].len();
         let range = places.range(start, end)?;
         boundary(text, range.start, range.end).then(|| Span::new(text, range).ok()).flatten()
     });
+    let twins = hits.twins.iter().zip(missing).map(|(&twin, &surface)| (surface, missing[twin])).collect();
     record(hits, missing, seen);
+    twins
 }
 
 /// Files the hits of a search under the strings they belong to; `of` maps pattern to string.
-fn record(hits: super::search::Hits, of: &[usize], seen: &mut [Seen]) {
+fn record(hits: Hits, of: &[usize], seen: &mut [Seen]) {
     for (pattern, span) in hits.found {
-        let spans = &mut seen[of[pattern]].spans;
-        if spans.last().is_none_or(|last| last.end() <= span.start()) {
-            spans.push(span);
-        }
+        seen[of[pattern]].spans.push(span);
     }
-    for (pattern, twin) in hits.twins.into_iter().enumerate() {
-        let known = seen[of[twin]].clone();
-        let own = &mut seen[of[pattern]];
-        if twin != pattern {
-            own.spans = known.spans;
-        }
-        own.somewhere |= hits.somewhere[twin];
-        own.covered |= hits.hidden[twin];
+    for (pattern, &surface) in of.iter().enumerate() {
+        seen[surface].somewhere |= hits.somewhere[pattern];
+        seen[surface].covered |= hits.hidden[pattern];
     }
 }
 
@@ -137,6 +134,18 @@ fn uncover(seen: &mut [Seen]) {
         seen.spans.retain(|span| outermost.binary_search(span).is_ok());
         seen.covered |= seen.spans.len() < before;
     }
+}
+
+/// Of overlapping occurrences of one string ("a a" in "a a a") keeps the first.
+fn apart(spans: &mut Vec<Span>) {
+    let mut end = 0;
+    spans.retain(|span| {
+        let free = end <= span.start();
+        if free {
+            end = span.end();
+        }
+        free
+    });
 }
 
 /// Gives every occurrence to one listed string.
@@ -186,7 +195,7 @@ fn deal(listed: &[Listed], of: &[usize], seen: &[Seen]) -> Grounded {
 /// The claims of one string in the order in which they take occurrences; never empty.
 fn turns(listed: &[Listed], group: &[usize], occurrences: usize) -> Vec<usize> {
     let mut distinct: Vec<usize> = Vec::new();
-    let mut labels: std::collections::HashSet<&str> = std::collections::HashSet::new();
+    let mut labels: HashSet<&str> = HashSet::new();
     for &item in group {
         if labels.insert(listed[item].label) {
             distinct.push(item);

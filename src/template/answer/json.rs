@@ -9,8 +9,6 @@ use std::ops::Range;
 
 /// Brackets inside brackets; deeper is no answer.
 pub(super) const MAX_DEPTH: usize = 64;
-/// How far a look ahead for a key goes, in bytes.
-const LOOK_AHEAD: usize = 200;
 
 /// A string as read, and the bytes between its quotes in the raw answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +56,7 @@ pub(super) type Notes = BTreeMap<&'static str, usize>;
 
 /// Where a string stands, which decides what may follow its closing quote.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+pub(super) enum Place {
     Key,
     InMap,
     InList,
@@ -68,8 +66,14 @@ enum Place {
 /// Reads one value at the start of `raw[range]`; what follows it is the caller's business.
 /// `notes` is given for a reading with repairs.
 pub(super) fn read_value(raw: &str, range: Range<usize>, notes: Option<&mut Notes>) -> Result<Node, Fault> {
-    let mut reader =
-        Reader { raw: &raw[..range.end], at: range.start, open: Vec::new(), began: false, lenient: notes.is_some(), notes: Notes::new() };
+    let mut reader = Reader {
+        raw: &raw[..range.end],
+        at: range.start,
+        open: Vec::new(),
+        began: false,
+        lenient: notes.is_some(),
+        notes: Notes::new(),
+    };
     reader.space()?;
     let node = reader.value(Place::Top)?;
     if let Some(notes) = notes {
@@ -93,18 +97,23 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-struct Reader<'a> {
-    raw: &'a str,
-    at: usize,
+/// Reads values one after the other.
+pub(super) struct Reader<'a> {
+    /// The answer up to where reading may go.
+    pub raw: &'a str,
+    /// The next byte.
+    pub at: usize,
     /// Open brackets, innermost last.
     open: Vec<u8>,
-    began: bool,
-    lenient: bool,
+    /// Enough was read to be sure that this is meant as JSON.
+    pub began: bool,
+    /// Whether repairs are made.
+    pub lenient: bool,
     notes: Notes,
 }
 
 impl Reader<'_> {
-    fn peek(&self) -> Option<char> {
+    pub fn peek(&self) -> Option<char> {
         self.raw[self.at..].chars().next()
     }
 
@@ -112,11 +121,11 @@ impl Reader<'_> {
         self.raw.as_bytes().get(self.at).copied()
     }
 
-    fn note(&mut self, what: &'static str) {
+    pub fn note(&mut self, what: &'static str) {
         *self.notes.entry(what).or_default() += 1;
     }
 
-    fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
+    pub fn fault<T>(&self, what: &'static str) -> Result<T, Fault> {
         Err(Fault { at: self.at, what, cut: self.at >= self.raw.len(), began: self.began })
     }
 
@@ -282,169 +291,19 @@ impl Reader<'_> {
         self.at += length;
         Ok(value)
     }
-
-    fn text(&mut self, quote: char, place: Place) -> Result<Text, Fault> {
-        if quote == '\'' {
-            self.note("single quotes");
-        } else if quote != '"' {
-            self.note("typographic quotes for JSON's own");
-        }
-        self.began = true;
-        self.at += quote.len_utf8();
-        let start = self.at;
-        let (mut content, mut spoilt, mut opened) = (String::new(), false, false);
-        loop {
-            let Some(c) = self.peek() else { return self.fault("a string without an end") };
-            if c == '\\' {
-                self.escape(&mut content, &mut spoilt)?;
-                continue;
-            }
-            let after = self.at + c.len_utf8();
-            if c == quote || (self.lenient && closes(quote, c, opened)) {
-                if !self.lenient || self.string_ends(after, place) {
-                    if c != quote && quote == '"' {
-                        self.note("typographic quotes for JSON's own");
-                    }
-                    let bytes = start..self.at;
-                    self.at = after;
-                    return Ok(Text { content, bytes, spoilt });
-                }
-                if c == quote {
-                    self.note("unescaped quote");
-                }
-            } else if c < ' ' {
-                if !self.lenient {
-                    return self.fault("a control character in a string");
-                }
-                self.note("control character in a string");
-            }
-            opened |= matches!(c, '“' | '„' | '«' | '‟');
-            content.push(c);
-            self.at = after;
-        }
-    }
-
-    fn escape(&mut self, content: &mut String, spoilt: &mut bool) -> Result<(), Fault> {
-        let rest = &self.raw[self.at + 1..];
-        let Some(c) = rest.chars().next() else {
-            self.at = self.raw.len();
-            return self.fault("a string without an end");
-        };
-        let plain = match c {
-            '"' | '\\' | '/' => Some(c),
-            'b' => Some('\u{8}'),
-            'f' => Some('\u{c}'),
-            'n' => Some('\n'),
-            'r' => Some('\r'),
-            't' => Some('\t'),
-            _ => None,
-        };
-        if let Some(plain) = plain {
-            content.push(plain);
-            self.at += 2;
-            return Ok(());
-        }
-        match (c, hex4(&rest[c.len_utf8()..])) {
-            ('u', Some(first)) => {
-                self.at += 6;
-                let second = self.raw[self.at..].strip_prefix("\\u").and_then(hex4);
-                let pair = second.and_then(|second| char::decode_utf16([first, second]).next()?.ok().filter(|_| is_high(first)));
-                if pair.is_some() {
-                    self.at += 6;
-                }
-                let single = char::from_u32(u32::from(first));
-                *spoilt |= pair.or(single).is_none();
-                content.push(pair.or(single).unwrap_or('\u{fffd}'));
-                Ok(())
-            }
-            _ if self.lenient => {
-                // `\'`, `\_`, `\d`: the back-slash alone is meant only before what needs no escape.
-                self.note("escape that JSON does not have");
-                if c.is_ascii_alphanumeric() {
-                    content.push('\\');
-                }
-                content.push(c);
-                self.at += 1 + c.len_utf8();
-                Ok(())
-            }
-            _ => self.fault("an escape that JSON does not have"),
-        }
-    }
-
-    /// Whether a string may end before byte `after`, by what follows: an unescaped quote inside a
-    /// string is followed by more of the string. In valid JSON every bare quote passes.
-    fn string_ends(&self, after: usize, place: Place) -> bool {
-        let rest = self.raw[after..].trim_start();
-        let broken_line = self.raw[after..self.raw.len() - rest.len()].contains('\n');
-        let Some(next) = rest.chars().next() else { return true };
-        match (place, next) {
-            (Place::Key, _) => next == ':',
-            (Place::Top, _) => true,
-            (_, '}' | ']') => true,
-            (_, ',') => {
-                let rest = rest[1..].trim_start();
-                match rest.chars().next() {
-                    None | Some('}' | ']') => true,
-                    Some(_) if place == Place::InMap => starts_key(rest),
-                    Some(c) => is_quote(c) || c.is_ascii_alphanumeric() && starts_scalar(rest) || "{[-,".contains(c),
-                }
-            }
-            (_, '/') => rest.starts_with("//"),
-            (Place::InMap, _) => is_quote(next) && starts_key(rest),
-            (Place::InList, _) => broken_line && is_quote(next),
-        }
-    }
 }
 
-fn is_high(unit: u16) -> bool {
-    (0xd800..0xdc00).contains(&unit)
-}
-
-fn is_quote(c: char) -> bool {
+pub(super) fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '“' | '”' | '„' | '‟')
 }
 
-/// Whether `c` may close a string that `quote` opened, besides `quote` itself. A typographic
-/// closing mark closes an ASCII quote only if none was opened inside the string.
-fn closes(quote: char, c: char, opened: bool) -> bool {
-    match quote {
-        '"' => matches!(c, '”' | '“') && !opened,
-        '\'' => false,
-        _ => matches!(c, '”' | '“' | '"'),
-    }
-}
-
-fn word_length(rest: &str) -> usize {
+/// Bytes of the word at the start of `rest`.
+pub(super) fn word_length(rest: &str) -> usize {
     rest.char_indices().find(|(_, c)| !(c.is_alphanumeric() || "_-".contains(*c))).map_or(rest.len(), |(at, _)| at)
 }
 
-/// Whether a key and its colon stand at the start of `rest`.
-fn starts_key(rest: &str) -> bool {
-    let Some(first) = rest.chars().next() else { return false };
-    let near = |text: &str| text.char_indices().nth(LOOK_AHEAD).map_or(text.len(), |(at, _)| at);
-    if is_quote(first) {
-        let inside = &rest[first.len_utf8()..];
-        let inside = &inside[..near(inside)];
-        let end = inside.char_indices().find(|&(_, c)| c == first || closes(first, c, false));
-        return end.is_some_and(|(at, c)| inside[at + c.len_utf8()..].trim_start().starts_with(':'));
-    }
-    let length = word_length(&rest[..near(rest)]);
-    length > 0 && rest[length..].trim_start().starts_with(':')
-}
-
-/// Whether a number or literal stands at the start of `rest`.
-fn starts_scalar(rest: &str) -> bool {
-    let length = rest.bytes().take(LOOK_AHEAD).take_while(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b)).count();
-    matches!(&rest[..length], "null" | "true" | "false" | "None" | "True" | "False") || is_number(&rest[..length])
-}
-
-fn hex4(rest: &str) -> Option<u16> {
-    let digits = rest.get(..4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
-    u16::from_str_radix(digits, 16).ok()
-}
-
 /// JSON's number grammar.
-fn is_number(word: &str) -> bool {
+pub(super) fn is_number(word: &str) -> bool {
     fn digits(text: &str) -> &str {
         text.trim_start_matches(|c: char| c.is_ascii_digit())
     }

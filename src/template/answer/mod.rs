@@ -28,21 +28,24 @@
 //! | `null`, absent | unknown |
 
 mod claims;
+mod event;
 mod find;
 mod fold;
 mod ground;
+mod item;
 mod json;
 mod link;
 mod render;
 mod search;
 #[cfg(test)]
 mod tests;
+mod text;
 mod words;
 
 pub use claims::Claim;
 pub use render::{render_entities, render_relations};
 
-use crate::ie::{Confidence, ConfidenceSource, Entity, Extraction, Relation, Schema, Status};
+use crate::ie::{Entity, Extraction, Relation, Schema, Status};
 use claims::{Claims, collect, short};
 use find::{Found, find};
 use ground::{Listed, ground};
@@ -131,13 +134,20 @@ pub fn read_answer(raw: &str, finish: Finish, text: &str, schema: &Schema) -> Re
         Ok(claims) => claims,
         Err((status, error)) => {
             let error = (status != Status::Empty).then_some(error);
-            return Reading { status, extraction: Extraction::default(), provenance: vec![], repairs, dropped: vec![], error };
+            return Reading {
+                status,
+                extraction: Extraction::default(),
+                provenance: vec![],
+                repairs,
+                dropped: vec![],
+                error,
+            };
         }
     };
     let Claims { entities, links, happenings, mut dropped, .. } = claims;
     let (entities, provenance) = placed(&entities, text, &mut dropped);
     let (relations, _) = link::relations(&links, &entities, schema, &mut dropped);
-    let events = link::events(&happenings, text, &entities, schema, &mut dropped);
+    let events = event::events(&happenings, text, &entities, schema, &mut dropped);
     let extraction = Extraction { entities, relations, events };
     let dropped = once(dropped);
     let status = status(extraction.is_empty(), !dropped.is_empty());
@@ -164,7 +174,14 @@ pub fn read_relations(raw: &str, finish: Finish, schema: &Schema, entities: &[En
     // A pair outside the question, such as one that no signature allows, is no failure.
     let status = status(relations.is_empty(), unreadable);
     let error = (status == Status::Failed).then(|| nothing_kept(&dropped));
-    RelationReading { status, relations, provenance: provenance.into_iter().map(Some).collect(), repairs, dropped, error }
+    RelationReading {
+        status,
+        relations,
+        provenance: provenance.into_iter().map(Some).collect(),
+        repairs,
+        dropped,
+        error,
+    }
 }
 
 /// Every mention that an answer claims, before the document is looked at; `None` if the answer
@@ -258,7 +275,7 @@ fn placed(claims: &[Claim], text: &str, dropped: &mut Vec<Dropped>) -> (Vec<Enti
         .into_iter()
         .map(|mark| {
             let claim = &claims[mark.listed];
-            let confidence = claim.confidence.and_then(|value| Confidence::new(value, ConfidenceSource::SelfReport));
+            let confidence = link::said(claim.confidence);
             let surface = mark.span.slice(text).to_owned();
             let entity = Entity { label: claim.label.clone(), text: surface, span: Some(mark.span), confidence };
             (entity, Some(claim.bytes.clone()))
@@ -273,5 +290,8 @@ fn once(dropped: Vec<Dropped>) -> Vec<Dropped> {
 }
 
 fn counted(notes: &Notes) -> Vec<String> {
-    notes.iter().map(|(kind, &count)| if count == 1 { (*kind).to_owned() } else { format!("{kind} ({count} times)") }).collect()
+    notes
+        .iter()
+        .map(|(kind, &count)| if count == 1 { (*kind).to_owned() } else { format!("{kind} ({count} times)") })
+        .collect()
 }

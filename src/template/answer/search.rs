@@ -36,7 +36,14 @@ pub(super) struct Hits {
 impl Search {
     /// Builds the automaton; an empty pattern is never found.
     pub fn new<P: Iterator<Item = u32>>(patterns: impl Iterator<Item = P>) -> Search {
-        let mut search = Search { edges: HashMap::new(), fail: vec![0], ends: vec![NONE], link: vec![NONE], order: vec![0], twins: Vec::new() };
+        let mut search = Search {
+            edges: HashMap::new(),
+            fail: vec![0],
+            ends: vec![NONE],
+            link: vec![NONE],
+            order: vec![0],
+            twins: Vec::new(),
+        };
         let mut cameby: Vec<(u32, u32, u32)> = vec![(0, 0, 0)]; // parent, symbol, depth
         for (pattern, symbols) in patterns.enumerate() {
             let mut node = 0u32;
@@ -64,7 +71,8 @@ impl Search {
             let (parent, symbol, depth) = cameby[node as usize];
             let fail = if depth == 1 { 0 } else { search.step(search.fail[parent as usize], symbol) };
             search.fail[node as usize] = fail;
-            search.link[node as usize] = if search.ends[fail as usize] == NONE { search.link[fail as usize] } else { fail };
+            search.link[node as usize] =
+                if search.ends[fail as usize] == NONE { search.link[fail as usize] } else { fail };
         }
         search
     }
@@ -101,7 +109,12 @@ impl Search {
                 end = self.link[end as usize];
             }
         }
-        let mut hits = Hits { found, somewhere: vec![false; self.twins.len()], hidden: vec![false; self.twins.len()], twins: self.twins.clone() };
+        let mut hits = Hits {
+            found,
+            somewhere: vec![false; self.twins.len()],
+            hidden: vec![false; self.twins.len()],
+            twins: self.twins.clone(),
+        };
         // Deepest first, so that what is true of a node reaches all its suffixes.
         for &node in self.order.iter().rev() {
             let (here, fail, link) = (node as usize, self.fail[node as usize] as usize, self.link[node as usize]);

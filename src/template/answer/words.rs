@@ -5,14 +5,43 @@ const NOTHING: [&str; 12] =
     ["none", "null", "nil", "n/a", "na", "nothing", "no", "empty", "not applicable", "not found", "-", "—"];
 
 /// What is asked for, as a sentence may call it.
-const THINGS: [&str; 12] =
-    ["entity", "entities", "relation", "relations", "relationship", "relationships", "event", "events", "mention", "mentions", "result", "results"];
+const THINGS: [&str; 12] = [
+    "entity",
+    "entities",
+    "relation",
+    "relations",
+    "relationship",
+    "relationships",
+    "event",
+    "events",
+    "mention",
+    "mentions",
+    "result",
+    "results",
+];
 
 /// How a refusal opens.
 const REFUSALS: [&str; 20] = [
-    "i can't", "i cannot", "i can not", "i am unable", "i'm unable", "i am not able", "i'm not able", "i won't",
-    "i will not", "i must decline", "i'm sorry", "i am sorry", "sorry", "i apologize", "i apologise", "as an ai",
-    "unfortunately, i", "i do not feel comfortable", "i'm not comfortable", "my apologies",
+    "i can't",
+    "i cannot",
+    "i can not",
+    "i am unable",
+    "i'm unable",
+    "i am not able",
+    "i'm not able",
+    "i won't",
+    "i will not",
+    "i must decline",
+    "i'm sorry",
+    "i am sorry",
+    "sorry",
+    "i apologize",
+    "i apologise",
+    "as an ai",
+    "unfortunately, i",
+    "i do not feel comfortable",
+    "i'm not comfortable",
+    "my apologies",
 ];
 
 /// Longest sentence that is read as "nothing found"; longer ones say more than that.
@@ -44,22 +73,31 @@ pub(super) fn says_nothing(words: &str) -> bool {
     if NOTHING.contains(&said.as_str()) {
         return true;
     }
-    let tokens: Vec<&str> = said.split(|c: char| !(c.is_alphanumeric() || c == '\'')).filter(|t| !t.is_empty()).collect();
-    let thing = tokens.iter().any(|token| THINGS.contains(token));
+    let tokens: Vec<&str> =
+        said.split(|c: char| !(c.is_alphanumeric() || c == '\'')).filter(|t| !t.is_empty()).collect();
+    let any_of = |words: &[&str]| tokens.iter().any(|token| words.contains(token));
+    if said.contains([':', '\n']) || any_of(&["help", "assist", "provide", "comply"]) {
+        return false;
+    }
+    let thing = any_of(&THINGS);
     let has = |phrase: &str| format!(" {} ", tokens.join(" ")).contains(&format!(" {phrase} "));
-    let negated = tokens.iter().any(|token| matches!(*token, "not" | "cannot" | "no" | "none" | "nothing") || token.ends_with("n't"));
-    let found = has("found") || has("find any") || has("identify any") || has("contain any") || has("any");
+    let negated =
+        any_of(&["not", "cannot", "no", "none", "nothing"]) || tokens.iter().any(|token| token.ends_with("n't"));
+    let found = ["found", "find any", "identify any", "contain any", "mention any", "present"].into_iter().any(has);
+    let first = said.split([',', '.', ';', '!']).next().unwrap_or_default();
+    let opening = |token: &str| THINGS.contains(&token) || token == "found";
     match tokens.first() {
-        Some(&"no") => thing || tokens.last() == Some(&"found"),
-        Some(&"none" | &"nothing") => tokens.len() <= 6 && (found || has("present")),
-        _ => negated && thing && (found || has("no") || has("none")),
+        // "No entities found", but not "No problem, the entities are …".
+        Some(&"no") => first.split_whitespace().any(opening) && !any_of(&["but", "however", "except", "only"]),
+        Some(&"none" | &"nothing") => tokens.len() <= 6 && found,
+        _ => negated && thing && (found || has("no")),
     }
 }
 
 /// Whether the words are a refusal.
 pub(super) fn refuses(words: &str) -> bool {
     let said = plain(words);
-    REFUSALS.iter().any(|opening| {
-        said.strip_prefix(opening).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
-    })
+    REFUSALS
+        .iter()
+        .any(|opening| said.strip_prefix(opening).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())))
 }
