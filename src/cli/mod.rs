@@ -1,6 +1,7 @@
 //! One file per verb, its arguments beside its `run`; nothing else knows clap.
 
 pub mod compare;
+pub mod report;
 pub mod score;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -64,6 +65,8 @@ pub enum Verb {
     Score(score::Args),
     /// Several systems on the same documents, with intervals, cost and verdicts
     Compare(compare::Args),
+    /// The pages of a run: report.html, report.md and report.csv
+    Report(report::Args),
 }
 
 /// How a verb ended, as the exit code says it.
@@ -105,6 +108,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),
+        Verb::Report(args) => report::run(args, &cli.common),
     }
 }
 

@@ -1,0 +1,211 @@
+//! What the pages tabulate, once for Markdown and HTML alike.
+
+use super::number::{amount, count, difference, interval, maybe, percent};
+use super::run::{CostModel, RunReport};
+use crate::eval::compare::Row;
+use crate::eval::table::NOTHING;
+use crate::eval::{Comparison, Counts};
+use std::collections::BTreeMap;
+
+/// A table: the first column names the row, the others are numbers or short words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Unique on the page; letters and hyphens.
+    pub id: &'static str,
+    /// What it shows, in one sentence.
+    pub caption: String,
+    /// Column names.
+    pub head: Vec<&'static str>,
+    /// Cells, as many as `head` in every row.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Scores of every system.
+pub fn scores(comparison: &Comparison) -> Table {
+    let row = |row: &Row| {
+        let (ner, re) = (&row.scores.entities, &row.scores.relations);
+        vec![
+            row.name.clone(),
+            percent(ner.f1()),
+            interval(row.entities_interval),
+            percent(ner.precision()),
+            percent(ner.recall()),
+            difference(row.entities_difference),
+            percent(re.f1()),
+            interval(row.relations_interval),
+            difference(row.relations_difference),
+            count(row.scores.failed),
+        ]
+    };
+    Table {
+        id: "scores",
+        caption: format!(
+            "Strict micro F1 on {} documents, in percent. Brackets are 95 % intervals from {} resampled sets of documents; Δ is the paired difference to {}. A failed document counts as missed.",
+            count(comparison.documents),
+            count(comparison.resampling.replicates as u64),
+            comparison.reference
+        ),
+        head: vec!["System", "NER F1", "95 %", "P", "R", "NER Δ", "RE F1", "95 %", "RE Δ", "Failed"],
+        rows: comparison.systems.iter().map(row).collect(),
+    }
+}
+
+/// What one document takes, by system; money only where prices are known.
+pub fn spending(comparison: &Comparison, cost: Option<&CostModel>) -> Table {
+    let row = |row: &Row| {
+        let mut cells = vec![
+            row.name.clone(),
+            amount(row.calls_per_document()),
+            maybe(row.prompt_tokens),
+            maybe(row.completion_tokens),
+            maybe(row.seconds_mean),
+            maybe(row.seconds_p50),
+        ];
+        if let Some(cost) = cost {
+            cells.push(cost.per_document(row).map_or_else(|| NOTHING.into(), |one| money(cost, one * 1000.0)));
+        }
+        cells
+    };
+    let mut head = vec!["System", "Calls", "Tokens read", "Tokens written", "Seconds, mean", "Seconds, median"];
+    if cost.is_some() {
+        head.push("Per 1000 documents");
+    }
+    let caption = "What a document takes, mean over the documents. A dash means that it was not reported.".to_string();
+    Table { id: "spending", caption, head, rows: comparison.systems.iter().map(row).collect() }
+}
+
+/// An amount of money.
+pub fn money(cost: &CostModel, value: f64) -> String {
+    format!("{}{}", cost.currency, amount(value))
+}
+
+/// What is paid once, and when it is earned back.
+pub fn once(report: &RunReport) -> Option<Table> {
+    let cost = report.cost.as_ref().filter(|cost| !cost.once.is_empty())?;
+    let mut rows: Vec<Vec<String>> =
+        cost.once.iter().map(|one| vec![one.what.clone(), money(cost, one.amount)]).collect();
+    if rows.len() > 1 {
+        rows.push(vec!["Together".into(), money(cost, cost.once())]);
+    }
+    let caption = match report.break_even() {
+        Some(documents) => format!("Paid once. The student has earned it back after {} documents.", count(documents)),
+        None => "Paid once. No number of documents earns it back at these prices, or a price is unknown.".into(),
+    };
+    Some(Table { id: "once", caption, head: vec!["What", "Amount"], rows })
+}
+
+/// A label with the gold items and the two counts of it.
+pub struct TypeScore {
+    /// The label.
+    pub label: String,
+    /// Gold items of it.
+    pub gold: u64,
+    /// The team's counts.
+    pub team: Counts,
+    /// The student's counts.
+    pub student: Counts,
+}
+
+/// Entity types by falling number of gold items, then by label.
+pub fn types(report: &RunReport) -> Vec<TypeScore> {
+    let (Some(team), Some(student)) = (report.team_row(), report.student_row()) else { return vec![] };
+    let (team, student) = (&team.scores.per_type.entities, &student.scores.per_type.entities);
+    let labels: BTreeMap<&String, ()> = team.keys().chain(student.keys()).map(|label| (label, ())).collect();
+    let of = |counts: &BTreeMap<String, Counts>, label: &String| counts.get(label).copied().unwrap_or_default();
+    let each = labels.into_keys().map(|label| {
+        let (team, student) = (of(team, label), of(student, label));
+        let gold = (team.tp + team.fn_).max(student.tp + student.fn_);
+        TypeScore { label: label.clone(), gold, team, student }
+    });
+    let mut types: Vec<TypeScore> = each.collect();
+    types.sort_by(|a, b| b.gold.cmp(&a.gold).then_with(|| a.label.cmp(&b.label)));
+    types
+}
+
+/// Scores by entity type.
+pub fn by_type(report: &RunReport) -> Option<Table> {
+    let rows: Vec<Vec<String>> = types(report)
+        .into_iter()
+        .map(|one| {
+            let [team, student] = [&one.team, &one.student];
+            vec![
+                one.label.clone(),
+                count(one.gold),
+                percent(team.f1()),
+                percent(student.f1()),
+                percent(student.precision()),
+                percent(student.recall()),
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then(|| Table {
+        id: "by-type",
+        caption: "Entity scores by type, in percent, most frequent type first.".into(),
+        head: vec!["Type", "Gold", "Team F1", "Student F1", "Student P", "Student R"],
+        rows,
+    })
+}
+
+/// Documents and gold items by split.
+pub fn corpus(report: &RunReport) -> Option<Table> {
+    let row = |split: &super::Split| {
+        let numbers = [split.documents, split.entities, split.relations, split.events];
+        [split.name.clone()].into_iter().chain(numbers.map(count)).collect()
+    };
+    let rows: Vec<Vec<String>> = report.corpus.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        id: "corpus",
+        caption: "Documents, and the items that annotators found in them.".into(),
+        head: vec!["Split", "Documents", "Entities", "Relations", "Events"],
+        rows,
+    })
+}
+
+/// Every stage in one row.
+pub fn stages(report: &RunReport) -> Option<Table> {
+    let whole = |value: Option<u64>| value.map_or_else(|| NOTHING.to_string(), count);
+    let row = |stage: &super::Stage| {
+        vec![
+            stage.name.clone(),
+            count(stage.documents),
+            count(stage.calls),
+            whole(stage.tokens),
+            whole(stage.conflicts),
+            count(stage.kept.values().sum()),
+            count(stage.dropped.values().sum()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = report.stages.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        id: "stages",
+        caption: "What every stage did, in the order of the run. Calls include answers that were stored.".into(),
+        head: vec!["Stage", "Documents", "Calls", "Tokens", "Conflicts", "Kept", "Dropped"],
+        rows,
+    })
+}
+
+/// Kept items by type, and dropped ones by reason, of every stage that says.
+pub fn kept_and_dropped(report: &RunReport) -> Vec<Table> {
+    let rows = |pick: fn(&super::Stage) -> &BTreeMap<String, u64>| -> Vec<Vec<String>> {
+        let of = |stage: &super::Stage| {
+            let line = |(what, number): (&String, &u64)| vec![what.clone(), stage.name.clone(), count(*number)];
+            pick(stage).iter().map(line).collect::<Vec<_>>()
+        };
+        report.stages.iter().flat_map(of).collect()
+    };
+    let tables = [
+        Table {
+            id: "kept",
+            caption: "Items that went on, by type.".into(),
+            head: vec!["Type", "Stage", "Items"],
+            rows: rows(|stage| &stage.kept),
+        },
+        Table {
+            id: "dropped",
+            caption: "Items that did not, by reason.".into(),
+            head: vec!["Reason", "Stage", "Items"],
+            rows: rows(|stage| &stage.dropped),
+        },
+    ];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
