@@ -12,35 +12,12 @@ const SORTING: &str = include_str!("sort.js");
 pub fn html(report: &RunReport) -> String {
     let mut body = String::new();
     head(&mut body, report);
-    if let Some(comparison) = &report.comparison {
-        let plot = svg::scatter(comparison, &report.team, &report.student);
-        let caption = "What a system finds over what a document takes it. Up and to the left is better; whiskers are 95 % intervals.";
-        let mut parts = figure(plot, caption);
-        parts += &table(&tables::scores(comparison));
-        let verdicts =
-            comparison.verdicts().iter().map(|said| format!("<li>{}</li>", escape(said))).collect::<String>();
-        if !verdicts.is_empty() {
-            parts += &format!("<ul>{verdicts}</ul>");
-        }
-        parts += &table(&tables::spending(comparison, report.cost.as_ref()));
-        parts += &tables::once(report).map(|once| table(&once)).unwrap_or_default();
-        section(&mut body, "systems", "Student and team", &parts);
-    }
+    systems(&mut body, report);
     let notes = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect::<String>();
     section(&mut body, "notes", "Before you believe a number", &wrapped("<ul>", &notes, "</ul>"));
     by_type(&mut body, report);
-    let curve = svg::loss(&report.training);
-    let said = svg::loss_summary(&report.training).unwrap_or_default();
-    section(&mut body, "training", "Training", &figure(curve, &said));
-    let made =
-        tables::corpus(report).into_iter().chain(tables::stages(report)).map(|one| table(&one)).collect::<String>();
-    let pair = tables::kept_and_dropped(report).iter().map(table).collect::<String>();
-    section(
-        &mut body,
-        "corpus-made",
-        "How the corpus was made",
-        &(made + &wrapped("<div class=\"pair\">", &pair, "</div>")),
-    );
+    training(&mut body, report);
+    corpus(&mut body, report);
     configuration(&mut body, report);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} — understudy</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n{body}</main>\n<script>\n{SORTING}</script>\n</body>\n</html>\n",
@@ -105,11 +82,41 @@ fn key_numbers(report: &RunReport) -> String {
     format!("<dl class=\"keys\">{}</dl>\n", tiles.into_iter().map(tile).collect::<String>())
 }
 
+fn systems(out: &mut String, report: &RunReport) {
+    let Some(comparison) = &report.comparison else { return };
+    let plot = svg::scatter(comparison, &report.team, &report.student);
+    let caption =
+        "What a system finds over what a document takes it. Up and to the left is better; whiskers are 95 % intervals.";
+    let verdicts =
+        tables::verdicts(comparison).iter().map(|said| format!("<li>{}</li>", escape(said))).collect::<String>();
+    let mut parts = beside(&figure(plot, caption), &wrapped("<ul>", &verdicts, "</ul>"));
+    parts += &table(&tables::scores(comparison));
+    parts += &table(&tables::spending(comparison, report.cost.as_ref()));
+    parts += &tables::once(report).map(|once| table(&once)).unwrap_or_default();
+    section(out, "systems", "Student and team", &parts);
+}
+
+fn training(out: &mut String, report: &RunReport) {
+    let curve = svg::loss(&report.training);
+    let said = svg::loss_summary(&report.training).map(|said| format!("<p>{}</p>", escape(&said))).unwrap_or_default();
+    let caption = "Mean loss per supervised token, and entity F1 on the validation split, by optimiser step.";
+    section(out, "training", "Training", &beside(&figure(curve, caption), &said));
+}
+
+fn corpus(out: &mut String, report: &RunReport) {
+    let whole = tables::corpus(report).into_iter().chain(tables::stages(report));
+    let whole = whole.map(|one| table(&one)).collect::<String>();
+    let parts: Vec<String> = tables::kept_and_dropped(report).iter().map(table).collect();
+    let [kept, dropped] = [0, 1].map(|at| parts.get(at).map_or("", String::as_str));
+    section(out, "corpus-made", "How the corpus was made", &(whole + &beside(kept, dropped)));
+}
+
 fn by_type(out: &mut String, report: &RunReport) {
     let types = tables::types(report);
     let plot = svg::bars(&types);
     let caption = "F1 by entity type, most frequent type first. A type with few gold items moves by chance.";
-    let parts = figure(plot, caption) + &tables::by_type(report).map(|one| table(&one)).unwrap_or_default();
+    let scores = tables::by_type(report).map(|one| table(&one)).unwrap_or_default();
+    let parts = beside(&figure(plot, caption), &scores);
     section(out, "types", "By type", &parts);
 }
 
@@ -125,6 +132,12 @@ fn configuration(out: &mut String, report: &RunReport) {
 /// `inner` between two tags; nothing if there is nothing inside.
 fn wrapped(open: &str, inner: &str, close: &str) -> String {
     if inner.is_empty() { String::new() } else { format!("{open}{inner}{close}\n") }
+}
+
+/// Two parts side by side where there is room, else one below the other.
+fn beside(first: &str, second: &str) -> String {
+    let parts = wrapped("<div>", first, "</div>") + &wrapped("<div>", second, "</div>");
+    wrapped("<div class=\"beside\">", &parts, "</div>")
 }
 
 fn section(out: &mut String, id: &str, name: &str, parts: &str) {
@@ -152,7 +165,7 @@ fn table(of: &Table) -> String {
     };
     let rows = of.rows.iter().map(row).collect::<String>();
     format!(
-        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table>\n<caption id=\"caption-{id}\">{}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
+        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table>\n<caption id=\"caption-{id}\"><span>{}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
         escape(&of.caption)
     )
 }

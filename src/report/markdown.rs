@@ -8,7 +8,8 @@ pub fn markdown(report: &RunReport) -> String {
     let mut out = format!("# {}\n\n**{}**\n", text(&report.title), text(&report.headline()));
     if let Some(comparison) = &report.comparison {
         section(&mut out, "Student and team", &[tables::scores(comparison)]);
-        for verdict in comparison.verdicts() {
+        out += "\n";
+        for verdict in tables::verdicts(comparison) {
             out += &format!("- {}\n", text(&verdict));
         }
         let tables: Vec<Table> =
@@ -60,7 +61,6 @@ fn section(out: &mut String, name: &str, tables: &[Table]) {
         for row in &table.rows {
             *out += &line(&row.iter().map(|cell| text(cell)).collect::<Vec<_>>());
         }
-        *out += "\n";
     }
 }
 

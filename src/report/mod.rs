@@ -40,3 +40,6 @@ pub fn pages(report: &RunReport) -> Result<Vec<Page>, CsvError> {
     }
     Ok(pages)
 }
+
+#[cfg(test)]
+mod tests;

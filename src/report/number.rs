@@ -11,17 +11,25 @@ pub fn percent(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| NOTHING.to_string(), |fraction| plain(fraction * 100.0, 1))
 }
 
-/// `[61.2, 74.9]`, or a dash.
+/// `[61.2, 74.9]`, never broken over two lines, or a dash.
 pub fn interval(of: Option<Interval>) -> String {
     of.map_or_else(
         || NOTHING.to_string(),
-        |of| format!("[{}, {}]", plain(of.low * 100.0, 1), plain(of.high * 100.0, 1)),
+        |of| format!("[{},\u{a0}{}]", plain(of.low * 100.0, 1), plain(of.high * 100.0, 1)),
     )
+}
+
+/// `66.5 [63.3, 69.6]`: a score with its interval, where it has one.
+pub fn scored(f1: Option<f64>, within: Option<Interval>) -> String {
+    within.map_or_else(|| percent(f1), |_| format!("{}\u{a0}{}", percent(f1), interval(within)))
 }
 
 /// `+3.1 [−1.2, 7.0]`, or a dash.
 pub fn difference(of: Option<Difference>) -> String {
-    of.map_or_else(|| NOTHING.to_string(), |of| format!("{} {}", signed(of.f1 * 100.0, 1), interval(Some(of.interval))))
+    of.map_or_else(
+        || NOTHING.to_string(),
+        |of| format!("{}\u{a0}{}", signed(of.f1 * 100.0, 1), interval(Some(of.interval))),
+    )
 }
 
 /// Thousands apart by a narrow no-break space.
@@ -103,7 +111,7 @@ fn times_of(times: f64, less: &str, more: &str) -> String {
 
 /// Two digits are enough for a factor.
 pub fn factor_digits(factor: f64) -> String {
-    if factor >= 9.95 { amount(factor.round()) } else { plain(factor, 1) }
+    if factor >= 9.95 { count(factor.round() as u64) } else { plain(factor, 1) }
 }
 
 /// The student's difference to the team, where the team is what differences are taken to.

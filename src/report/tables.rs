@@ -1,9 +1,9 @@
 //! What the pages tabulate, once for Markdown and HTML alike.
 
-use super::number::{amount, count, difference, interval, maybe, percent};
+use super::number::{amount, count, difference, maybe, percent, scored};
 use super::run::{CostModel, RunReport};
-use crate::eval::compare::Row;
-use crate::eval::table::NOTHING;
+use crate::eval::compare::{Difference, Row, Verdict};
+use crate::eval::table::{NOTHING, plain};
 use crate::eval::{Comparison, Counts};
 use std::collections::BTreeMap;
 
@@ -26,13 +26,11 @@ pub fn scores(comparison: &Comparison) -> Table {
         let (ner, re) = (&row.scores.entities, &row.scores.relations);
         vec![
             row.name.clone(),
-            percent(ner.f1()),
-            interval(row.entities_interval),
+            scored(ner.f1(), row.entities_interval),
             percent(ner.precision()),
             percent(ner.recall()),
             difference(row.entities_difference),
-            percent(re.f1()),
-            interval(row.relations_interval),
+            scored(re.f1(), row.relations_interval),
             difference(row.relations_difference),
             count(row.scores.failed),
         ]
@@ -45,7 +43,7 @@ pub fn scores(comparison: &Comparison) -> Table {
             count(comparison.resampling.replicates as u64),
             comparison.reference
         ),
-        head: vec!["System", "NER F1", "95 %", "P", "R", "NER Δ", "RE F1", "95 %", "RE Δ", "Failed"],
+        head: vec!["System", "NER F1", "P", "R", "NER Δ", "RE F1", "RE Δ", "Failed"],
         rows: comparison.systems.iter().map(row).collect(),
     }
 }
@@ -55,7 +53,7 @@ pub fn spending(comparison: &Comparison, cost: Option<&CostModel>) -> Table {
     let row = |row: &Row| {
         let mut cells = vec![
             row.name.clone(),
-            amount(row.calls_per_document()),
+            plain(row.calls_per_document(), 1),
             maybe(row.prompt_tokens),
             maybe(row.completion_tokens),
             maybe(row.seconds_mean),
@@ -74,9 +72,10 @@ pub fn spending(comparison: &Comparison, cost: Option<&CostModel>) -> Table {
     Table { id: "spending", caption, head, rows: comparison.systems.iter().map(row).collect() }
 }
 
-/// An amount of money.
-pub fn money(cost: &CostModel, value: f64) -> String {
-    format!("{}{}", cost.currency, amount(value))
+/// An amount of money: cents, or three digits where cents say nothing.
+fn money(cost: &CostModel, value: f64) -> String {
+    let cents = (0.045..1000.0).contains(&value);
+    format!("{}{}", cost.currency, if cents { plain(value, 2) } else { amount(value) })
 }
 
 /// What is paid once, and when it is earned back.
@@ -140,8 +139,8 @@ pub fn by_type(report: &RunReport) -> Option<Table> {
         .collect();
     (!rows.is_empty()).then(|| Table {
         id: "by-type",
-        caption: "Entity scores by type, in percent, most frequent type first.".into(),
-        head: vec!["Type", "Gold", "Team F1", "Student F1", "Student P", "Student R"],
+        caption: "Entity F1 by type, in percent, most frequent type first; P and R are the student’s.".into(),
+        head: vec!["Type", "Gold", "Team", "Student", "P", "R"],
         rows,
     })
 }
@@ -208,4 +207,29 @@ pub fn kept_and_dropped(report: &RunReport) -> Vec<Table> {
         },
     ];
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// What the sample says of every system against the reference: one sentence per task.
+pub fn verdicts(comparison: &Comparison) -> Vec<String> {
+    let others = || comparison.systems.iter().filter(|row| row.name != comparison.reference);
+    let tasks: [(&str, fn(&Row) -> Option<Difference>); 2] =
+        [("entities", |row| row.entities_difference), ("relations", |row| row.relations_difference)];
+    let said = tasks.into_iter().filter_map(|(task, pick)| {
+        let named = |verdict: Verdict| {
+            let names = others().filter(|row| pick(row).is_some_and(|found| found.verdict == verdict));
+            names.map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let groups = [
+            ("better", named(Verdict::Better)),
+            ("worse", named(Verdict::Worse)),
+            ("the sample cannot tell", named(Verdict::CannotTell)),
+        ];
+        let groups: Vec<String> = groups
+            .iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(verdict, names)| format!("{verdict}: {names}"))
+            .collect();
+        (!groups.is_empty()).then(|| format!("On {task}, against {} — {}.", comparison.reference, groups.join("; ")))
+    });
+    said.collect()
 }

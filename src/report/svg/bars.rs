@@ -9,8 +9,8 @@ use std::fmt::Write;
 /// More types than this stand in the table only.
 const TYPES: usize = 16;
 
-const NAMES: f64 = 132.0;
-const RIGHT: f64 = WIDTH - 44.0;
+const NAMES: f64 = 104.0;
+const RIGHT: f64 = WIDTH - 40.0;
 const TOP: f64 = 34.0;
 const BAR: f64 = 10.0;
 const ROW: f64 = 38.0;

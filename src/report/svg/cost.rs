@@ -5,10 +5,10 @@ use crate::eval::Comparison;
 use crate::eval::compare::Row;
 use crate::report::number::{amount, interval, percent};
 
-const LEFT: f64 = 40.0;
+const LEFT: f64 = 30.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 28.0;
-const BOTTOM: f64 = 298.0;
+const BOTTOM: f64 = 278.0;
 
 /// A system in the plane.
 struct Point<'a> {
@@ -28,6 +28,16 @@ struct Box2 {
 }
 
 impl Box2 {
+    /// The box around a stroke, a unit wide at least.
+    fn between(a: (f64, f64), b: (f64, f64)) -> Box2 {
+        Box2 {
+            left: a.0.min(b.0) - 0.5,
+            top: a.1.min(b.1) - 0.5,
+            right: a.0.max(b.0) + 0.5,
+            bottom: a.1.max(b.1) + 0.5,
+        }
+    }
+
     fn shared(&self, other: &Box2) -> f64 {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
@@ -153,26 +163,24 @@ struct Placed {
     room: Box2,
 }
 
-/// A place for every label that touches no dot, no whisker and no other label; tried near the
-/// point first, then farther up and down with a leader line. The least bad place if none is free.
+/// A place for every label that touches no dot, no whisker and no other label; tried beside the
+/// point first, then above and below its whisker, then farther away with a leader line that
+/// crosses nothing. The least bad place if none is free.
 fn placed(points: &[Point<'_>]) -> Vec<Placed> {
-    let mut taken: Vec<Box2> = Vec::new();
-    for one in points {
-        let (x, y) = one.at;
-        taken.push(Box2 { left: x - 6.0, top: y - 6.0, right: x + 6.0, bottom: y + 6.0 });
-        let whisker = one.whisker.unwrap_or((y, y));
-        taken.push(Box2 { left: x - 4.0, top: whisker.0 - 1.0, right: x + 4.0, bottom: whisker.1 + 1.0 });
-    }
+    let marks: Vec<[Box2; 2]> = points.iter().map(marks).collect();
+    let mut labels: Vec<Box2> = Vec::new();
     let mut places = Vec::new();
-    for one in points {
+    for (at, one) in points.iter().enumerate() {
         let mut best: Option<(f64, Placed)> = None;
         for place in candidates(one) {
             let room = place.room;
-            let outside = (LEFT - room.left).max(0.0)
-                + (room.right - RIGHT).max(0.0)
-                + (TOP - 10.0 - room.top).max(0.0)
-                + (room.bottom - BOTTOM).max(0.0);
-            let cost = taken.iter().map(|other| other.shared(&room)).sum::<f64>() + outside * LINE;
+            let covered = marks.iter().flatten().chain(&labels).map(|other| other.shared(&room)).sum::<f64>();
+            let others = marks.iter().enumerate().filter(|(other, _)| *other != at).flat_map(|(_, boxes)| boxes);
+            let crossed = place.leader.map_or(0.0, |end| {
+                let path = Box2::between(one.at, end);
+                others.chain(&labels).map(|other| other.shared(&path)).sum()
+            });
+            let cost = covered + crossed + outside(&room) * LINE;
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, place));
             }
@@ -181,27 +189,57 @@ fn placed(points: &[Point<'_>]) -> Vec<Placed> {
             }
         }
         if let Some((_, place)) = best {
-            taken.push(place.room);
+            labels.push(place.room);
             places.push(place);
         }
     }
     places
 }
 
+/// What a point covers: its dot and its whisker.
+fn marks(one: &Point<'_>) -> [Box2; 2] {
+    let (x, y) = one.at;
+    let (top, bottom) = one.whisker.unwrap_or((y, y));
+    [
+        Box2 { left: x - 6.0, top: y - 6.0, right: x + 6.0, bottom: y + 6.0 },
+        Box2 { left: x - 4.0, top: top - 1.0, right: x + 4.0, bottom: bottom + 1.0 },
+    ]
+}
+
+/// By how much a label leaves the plot.
+fn outside(room: &Box2) -> f64 {
+    [LEFT - room.left, room.right - RIGHT, TOP - 12.0 - room.top, room.bottom - BOTTOM]
+        .map(|over| over.max(0.0))
+        .iter()
+        .sum()
+}
+
 fn candidates(one: &Point<'_>) -> Vec<Placed> {
     let (x, y) = one.at;
     let width = text_width(&name(one.row));
-    let mut all = Vec::new();
-    for away in 0..40 {
-        // 0, -1, 1, -2, 2, … lines from the point.
+    let (top, bottom) = one.whisker.unwrap_or((y - 6.0, y + 6.0));
+    let place = |anchor: &'static str, at: f64, middle: f64, leader: Option<(f64, f64)>| {
+        let left = match anchor {
+            "start" => at,
+            "end" => at - width,
+            _ => at - width / 2.0,
+        };
+        let room = Box2 { left, top: middle - LINE / 2.0, right: left + width, bottom: middle + LINE / 2.0 };
+        Placed { x: at, y: middle + 4.0, anchor, leader, room }
+    };
+    let mut all = vec![
+        place("start", x + 11.0, y, None),
+        place("end", x - 11.0, y, None),
+        place("middle", x, top - LINE / 2.0 - 2.0, None),
+        place("middle", x, bottom + LINE / 2.0 + 2.0, None),
+    ];
+    for away in 1..40 {
+        // -1, 1, -2, 2, … lines from the point.
         let lines = f64::from((away + 1) / 2) * if away % 2 == 1 { -1.0 } else { 1.0 };
         let middle = y + lines * LINE;
-        for (anchor, at) in [("start", x + 11.0), ("end", x - 11.0)] {
-            let left = if anchor == "start" { at } else { at - width };
-            let room = Box2 { left, top: middle - LINE / 2.0, right: left + width, bottom: middle + LINE / 2.0 };
-            let leader = (away > 2).then_some((if anchor == "start" { at - 3.0 } else { at + 3.0 }, middle));
-            all.push(Placed { x: at, y: middle + 4.0, anchor, leader, room });
-        }
+        let leader = |end: f64| (away > 2).then_some((end, middle));
+        all.push(place("start", x + 11.0, middle, leader(x + 8.0)));
+        all.push(place("end", x - 11.0, middle, leader(x - 8.0)));
     }
     all
 }

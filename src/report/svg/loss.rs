@@ -8,7 +8,7 @@ use crate::report::run::TrainingPoint;
 /// More points than this are averaged in runs: a screen cannot show them.
 const POINTS: usize = 400;
 
-const LEFT: f64 = 46.0;
+const LEFT: f64 = 34.0;
 const RIGHT: f64 = WIDTH - 14.0;
 /// Top and bottom of the two panels.
 const LOSS: (f64, f64) = (26.0, 176.0);

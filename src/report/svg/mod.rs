@@ -11,8 +11,8 @@ pub use loss::{loss, loss_summary};
 
 use std::fmt::Write;
 
-/// Width of every plot, in units that are pixels on a wide screen; a phone shows 0.75 of it.
-const WIDTH: f64 = 480.0;
+/// Width of every plot, in units that are pixels on a wide screen; a phone shows 0.9 of it.
+const WIDTH: f64 = 400.0;
 
 /// Height of a label's line.
 const LINE: f64 = 14.0;
