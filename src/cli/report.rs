@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 Example:
   understudy report runs/conll04
 
-Reads runs/conll04/run_report.json and writes report.md, report.html (one file, no network, no script
-needed) and, once systems were scored, report.csv beside it. Equal input gives equal bytes.")]
+Reads runs/conll04/run_report.json and writes report.md, report.html (one file; no network, no
+script needed) and, once systems were scored, report.csv beside it. Equal input gives equal bytes.")]
 pub struct Args {
     /// The run directory
     #[arg(value_name = "DIR")]

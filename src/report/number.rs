@@ -51,10 +51,10 @@ pub fn amount(value: f64) -> String {
         return NOTHING.to_string();
     }
     match value.abs() {
-        size if size >= 99.95 && size < 1e15 && value > 0.0 => count(value.round() as u64),
+        size if (99.95..1e15).contains(&size) && value > 0.0 => count(value.round() as u64),
         size if size >= 9.995 => plain(value, 1),
         size if size >= 0.9995 => plain(value, 2),
-        size if size == 0.0 => "0".to_string(),
+        0.0 => "0".to_string(),
         size if size >= 0.001 => plain(value, 3),
         _ => format!("{value:.1e}"),
     }

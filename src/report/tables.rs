@@ -68,7 +68,9 @@ pub fn spending(comparison: &Comparison, cost: Option<&CostModel>) -> Table {
     if cost.is_some() {
         head.push("Per 1000 documents");
     }
-    let caption = "What a document takes, mean over the documents. A dash means that it was not reported.".to_string();
+    let caption =
+        "Mean over the documents, the median of the seconds beside it. A dash means that it was not reported."
+            .to_string();
     Table { id: "spending", caption, head, rows: comparison.systems.iter().map(row).collect() }
 }
 
@@ -209,10 +211,13 @@ pub fn kept_and_dropped(report: &RunReport) -> Vec<Table> {
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
+/// The difference of one task in a row.
+type Pick = fn(&Row) -> Option<Difference>;
+
 /// What the sample says of every system against the reference: one sentence per task.
 pub fn verdicts(comparison: &Comparison) -> Vec<String> {
     let others = || comparison.systems.iter().filter(|row| row.name != comparison.reference);
-    let tasks: [(&str, fn(&Row) -> Option<Difference>); 2] =
+    let tasks: [(&str, Pick); 2] =
         [("entities", |row| row.entities_difference), ("relations", |row| row.relations_difference)];
     let said = tasks.into_iter().filter_map(|(task, pick)| {
         let named = |verdict: Verdict| {

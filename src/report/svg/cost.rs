@@ -171,7 +171,7 @@ fn placed(points: &[Point<'_>]) -> Vec<Placed> {
     let mut labels: Vec<Box2> = Vec::new();
     let mut places = Vec::new();
     for (at, one) in points.iter().enumerate() {
-        let mut best: Option<(f64, Placed)> = None;
+        let mut best: Option<((f64, f64), Placed)> = None;
         for place in candidates(one) {
             let room = place.room;
             let covered = marks.iter().flatten().chain(&labels).map(|other| other.shared(&room)).sum::<f64>();
@@ -180,11 +180,12 @@ fn placed(points: &[Point<'_>]) -> Vec<Placed> {
                 let path = Box2::between(one.at, end);
                 others.chain(&labels).map(|other| other.shared(&path)).sum()
             });
-            let cost = covered + crossed + outside(&room) * LINE;
+            // Legible first, then free of crossings, then near.
+            let cost = (covered + outside(&room) * LINE, crossed);
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, place));
             }
-            if cost == 0.0 {
+            if cost == (0.0, 0.0) {
                 break;
             }
         }
