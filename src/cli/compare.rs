@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 Example:
   understudy compare --gold data/test.jsonl run/predictions/team.jsonl run/predictions/student.jsonl
 
-A system is named after its file. Differences are taken to --reference, by default to the system named
-\"team\", else to the first. Intervals are 95 % percentile intervals over resampled documents; both
-systems see the same draws, so the difference is paired. \"The sample cannot tell\" means that zero lies
-inside the interval, not that the systems are equal.")]
+A system is named after its file. Differences are taken to --reference, by default to the system
+named \"team\", else to the first. Intervals are 95 % percentile intervals over resampled documents;
+both systems see the same draws, so the difference is paired. \"The sample cannot tell\" means that
+zero lies inside the interval, not that the systems are equal.")]
 pub struct Args {
     /// Documents with gold (.jsonl or .jsonl.zst)
     #[arg(long, value_name = "FILE")]

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod compare;
 pub mod model;
+pub mod report;
 pub mod score;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -70,6 +71,8 @@ pub enum Verb {
     Compare(compare::Args),
     /// Put model weights into the cache
     Model(model::ModelArgs),
+    /// The pages of a run: report.html, report.md and report.csv
+    Report(report::Args),
 }
 
 /// How a verb ended, as the exit code says it.
@@ -113,6 +116,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),
         Verb::Model(args) => model::run(args, &cli.common),
+        Verb::Report(args) => report::run(args, &cli.common),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Common, Outcome, usage};
 use crate::eval::{Counts, Mode, Rules, Scores, score, table};
 use crate::ie::record::{ExtractionRecord, PredictionRecord};
-use crate::ie::{Cost, Document, Prediction, Schema, Status};
+use crate::ie::{Cost, Document, Extraction, Prediction, Schema, Status};
 use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -29,14 +29,17 @@ prediction, one a line, in any order:
   {\"id\":\"d1\",\"status\":\"ok\",\"extraction\":{\"entities\":[{\"type\":\"PER\",\"text\":\"Ann\",\"start\":0,\"end\":3}]}}
 
 An item is right if its key stands in the gold of the same document:
-  entities                  span, type
-  relations                 label, span and type of head, span and type of tail
-  relations, boundaries     label, span of head, span of tail
-  triggers, identification  trigger span; classification: and event type
-  arguments, identification event type, argument span; classification: and trigger span and role
-Repeated items count once. White space at the edges of a span does not count. A document that failed,
-was refused or is not predicted counts as missed. Fractions are null (a dash in the table) where there
-is neither gold nor prediction.")]
+  entities                   span, type
+  relations                  label, span and type of head, span and type of tail
+  relations, boundaries      label, span of head, span of tail
+  triggers, identification   trigger span
+  triggers, classification   trigger span, event type
+  arguments, identification  event type, argument span
+  arguments, classification  event type, trigger span, role, argument span
+
+Repeated items count once. White space at the edges of a span does not count. A document that
+failed, was refused or is not predicted counts as missed. Fractions are null (a dash in the table)
+where there is neither gold nor prediction.")]
 pub struct Args {
     /// Documents with gold (.jsonl or .jsonl.zst)
     #[arg(long, value_name = "FILE")]
@@ -91,34 +94,19 @@ fn as_json(scores: &Scores, mode: Mode) -> anyhow::Result<String> {
     Ok(format!("{value}\n"))
 }
 
+/// A way to write the same facts differently.
+type Change = fn(&mut Extraction);
+
 /// Gold read as a prediction must score 100, in any order and however often it is repeated.
 fn self_test(documents: &[Document], rules: &Rules) -> anyhow::Result<Outcome> {
-    let reading = |change: &dyn Fn(&mut crate::ie::Extraction)| {
+    let changes: [(&str, Change); 3] = [("itself", |_| ()), ("itself reversed", reverse), ("itself doubled", double)];
+    for (name, change) in changes {
         let read = documents.iter().map(|document| {
             let mut found = document.gold.clone().unwrap_or_default();
             change(&mut found);
             Prediction::read(document.id.clone(), found, Cost::default())
         });
-        read.collect::<Vec<_>>()
-    };
-    let reversed = |found: &mut crate::ie::Extraction| {
-        found.entities.reverse();
-        let last = found.entities.len().saturating_sub(1);
-        for relation in &mut found.relations {
-            (relation.head, relation.tail) = (last - relation.head, last - relation.tail);
-        }
-        found.relations.reverse();
-        found.events.reverse();
-    };
-    let doubled = |found: &mut crate::ie::Extraction| {
-        found.entities.extend_from_within(..);
-        found.relations.extend_from_within(..);
-        found.events.extend_from_within(..);
-    };
-    let changes: [(&str, &dyn Fn(&mut crate::ie::Extraction)); 3] =
-        [("itself", &|_| ()), ("itself reversed", &reversed), ("itself doubled", &doubled)];
-    for (name, change) in changes {
-        let total = score(documents, &reading(change), rules)?.total;
+        let total = score(documents, &read.collect::<Vec<_>>(), rules)?.total;
         if let Some((measure, counts)) = measures(&total).into_iter().find(|(_, counts)| counts.fp + counts.fn_ > 0) {
             bail!(
                 "self-test: gold against {name} gives {measure} {} instead of 100.00 (tp {}, fp {}, fn {}); gold items without start and end never count as right",
@@ -132,6 +120,22 @@ fn self_test(documents: &[Document], rules: &Rules) -> anyhow::Result<Outcome> {
     }
     println!("self-test passed on {} documents", documents.len());
     Ok(Outcome::Done)
+}
+
+fn reverse(found: &mut Extraction) {
+    found.entities.reverse();
+    let last = found.entities.len().saturating_sub(1);
+    for relation in &mut found.relations {
+        (relation.head, relation.tail) = (last - relation.head, last - relation.tail);
+    }
+    found.relations.reverse();
+    found.events.reverse();
+}
+
+fn double(found: &mut Extraction) {
+    found.entities.extend_from_within(..);
+    found.relations.extend_from_within(..);
+    found.events.extend_from_within(..);
 }
 
 fn measures(scores: &Scores) -> [(&'static str, Counts); 7] {
@@ -151,7 +155,7 @@ pub(super) fn warn_of_missing(missing: &[String], pred: &Path) {
     if missing.is_empty() {
         return;
     }
-    let mut names = missing.iter().take(NAMED).map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(", ");
+    let mut names = missing.iter().take(NAMED).map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
     if missing.len() > NAMED {
         names += &format!(" and {} more", missing.len() - NAMED);
     }
@@ -186,14 +190,14 @@ pub(super) fn read_gold(path: &Path) -> anyhow::Result<Vec<Document>> {
     read_lines(path, |line, document: DocumentLine| {
         let id = document.id;
         if let Some(first) = lines.insert(id.clone(), line) {
-            bail!("document id \"{id}\" stands already on line {first}; ids must be unique");
+            bail!("document id {id:?} stands already on line {first}; ids must be unique");
         }
         let Some(gold) = document.gold else {
             bail!(
-                "document \"{id}\" has no \"gold\" to score against; annotate it or leave it out (an empty \"gold\" says that nothing is there)"
+                "document {id:?} has no \"gold\" to score against; annotate it or leave it out (an empty \"gold\" says that nothing is there)"
             );
         };
-        let gold = gold.read(&document.text).with_context(|| format!("document \"{id}\""))?;
+        let gold = gold.read(&document.text).with_context(|| format!("document {id:?}"))?;
         documents.push(Document { gold: Some(gold), ..Document::new(id, document.text) });
         Ok(())
     })?;
@@ -211,10 +215,10 @@ pub(super) fn read_predictions(path: &Path, documents: &[Document]) -> anyhow::R
     read_lines(path, |line, prediction: PredictionLine| {
         let id = prediction.id;
         let Some(text) = texts.get(id.as_str()) else {
-            bail!("prediction for \"{id}\", which is no document of the gold; score against the file that was read");
+            bail!("prediction for {id:?}, which is no document of the gold; score against the file that was read");
         };
         if let Some(first) = lines.insert(id.clone(), line) {
-            bail!("document \"{id}\" is predicted already on line {first}; keep one prediction a document");
+            bail!("document {id:?} is predicted already on line {first}; keep one prediction a document");
         }
         let record = PredictionRecord {
             extraction: prediction.extraction.unwrap_or_default(),
@@ -224,9 +228,9 @@ pub(super) fn read_predictions(path: &Path, documents: &[Document]) -> anyhow::R
             id,
         };
         let id = record.id.clone();
-        let read = record.read(text).with_context(|| format!("document \"{id}\""))?;
+        let read = record.read(text).with_context(|| format!("document {id:?}"))?;
         if read.status == Status::Empty && !read.extraction.is_empty() {
-            bail!("document \"{id}\" has status \"empty\", but its extraction is not; write status \"ok\"");
+            bail!("document {id:?} has status \"empty\", but its extraction is not; write status \"ok\"");
         }
         predictions.push(read);
         Ok(())
@@ -248,6 +252,13 @@ pub(super) fn read_schema(path: &Path) -> anyhow::Result<Schema> {
     };
     schema.check().map_err(|error| usage(format!("{shown}: {error}")))?;
     Ok(schema)
+}
+
+/// What serde says of one line, without its own count of lines.
+fn unreadable(error: &serde_json::Error) -> anyhow::Error {
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    anyhow!("column {}: {said}", error.column())
 }
 
 /// Reads JSON Lines by extension, one record at a time; blank lines are skipped.
@@ -279,7 +290,7 @@ fn read_lines<T: DeserializeOwned>(
         if record.is_empty() {
             continue;
         }
-        let record = serde_json::from_slice(record).with_context(at)?;
+        let record = serde_json::from_slice(record).map_err(|error| unreadable(&error)).with_context(at)?;
         take(line, record).with_context(at)?;
     }
     Ok(())

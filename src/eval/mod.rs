@@ -1,7 +1,9 @@
-//! 6. One scorer for team and student: strict micro precision, recall and F1 over typed records,
-//! intervals by resampling documents, and the paired comparison of systems.
+//! 6. One scorer for team and student.
 //!
-//! [`score`] counts, [`bootstrap`] says how far the sample can be trusted, [`compare`] puts
+//! Strict micro precision, recall and F1 over typed records, intervals by resampling documents,
+//! and the paired comparison of systems:
+//!
+//! [`score()`] counts, [`bootstrap`] says how far the sample can be trusted, [`compare()`] puts
 //! systems side by side. Deliberately absent: files, clocks, any system by name.
 
 mod align;

@@ -25,17 +25,17 @@ pub struct Scored {
 pub enum ScoreError {
     /// Nobody annotated the document.
     #[error(
-        "document \"{0}\" has no gold to score against; leave it out or annotate it (an empty \"gold\" says that nothing is there)"
+        "document {0:?} has no gold to score against; leave it out or annotate it (an empty \"gold\" says that nothing is there)"
     )]
     NoGold(String),
     /// The same id twice among the gold documents.
-    #[error("document id \"{0}\" is given twice in the gold; ids must be unique")]
+    #[error("document id {0:?} is given twice in the gold; ids must be unique")]
     DocumentTwice(String),
     /// A prediction about no gold document.
-    #[error("prediction for \"{0}\", which is no document of the gold; score against the file that was read")]
+    #[error("prediction for {0:?}, which is no document of the gold; score against the file that was read")]
     UnknownDocument(String),
     /// Two predictions about the same document.
-    #[error("document \"{0}\" is predicted twice; keep one prediction a document")]
+    #[error("document {0:?} is predicted twice; keep one prediction a document")]
     PredictedTwice(String),
 }
 

@@ -1,0 +1,171 @@
+//! `report.html`: one file that needs no network and no script, on a phone as on a desk.
+
+use super::number::{count, factor_digits, interval, percent, times};
+use super::run::RunReport;
+use super::svg::{self, escape};
+use super::tables::{self, Table};
+
+const STYLE: &str = include_str!("page.css");
+const SORTING: &str = include_str!("sort.js");
+
+/// The report as one HTML page.
+pub fn html(report: &RunReport) -> String {
+    let mut body = String::new();
+    head(&mut body, report);
+    systems(&mut body, report);
+    let notes = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect::<String>();
+    section(&mut body, "notes", "Before you believe a number", &wrapped("<ul>", &notes, "</ul>"));
+    by_type(&mut body, report);
+    training(&mut body, report);
+    corpus(&mut body, report);
+    configuration(&mut body, report);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} — understudy</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n{body}</main>\n<script>\n{SORTING}</script>\n</body>\n</html>\n",
+        escape(&report.title)
+    )
+}
+
+fn head(out: &mut String, report: &RunReport) {
+    *out += &format!(
+        "<header>\n<p class=\"run\">understudy run report</p>\n<h1>{}</h1>\n<p class=\"verdict\">{}</p>\n{}</header>\n<main id=\"main\">\n",
+        escape(&report.title),
+        escape(&report.headline()),
+        key_numbers(report)
+    );
+}
+
+/// Four numbers at most, each with what it means.
+fn key_numbers(report: &RunReport) -> String {
+    let (Some(student), Some(team)) = (report.student_row(), report.team_row()) else { return String::new() };
+    let mut tiles = vec![
+        (
+            "student",
+            "Student NER F1".to_string(),
+            percent(student.scores.entities.f1()),
+            interval(student.entities_interval),
+        ),
+        ("team", "Team NER F1".to_string(), percent(team.scores.entities.f1()), interval(team.entities_interval)),
+    ];
+    if let Some(factor) = times(team.tokens(), student.tokens()) {
+        let (factor, what) = if factor >= 1.0 { (factor, "fewer") } else { (1.0 / factor, "more") };
+        tiles.push((
+            "plain",
+            format!("{what} tokens per document"),
+            format!("{}×", factor_digits(factor)),
+            "student against team".into(),
+        ));
+    }
+    if let Some(documents) = report.break_even() {
+        tiles.push((
+            "plain",
+            "documents to break even".into(),
+            count(documents),
+            "money saved covers the training".into(),
+        ));
+    } else if let Some(factor) = times(team.seconds_mean, student.seconds_mean) {
+        let (factor, what) = if factor >= 1.0 { (factor, "less") } else { (1.0 / factor, "more") };
+        tiles.push((
+            "plain",
+            format!("{what} time per document"),
+            format!("{}×", factor_digits(factor)),
+            "student against team".into(),
+        ));
+    }
+    let tile = |(class, name, value, more): (&str, String, String, String)| {
+        format!(
+            "<div class=\"key-{class}\"><dt>{}</dt><dd>{}</dd><dd class=\"more\">{}</dd></div>",
+            escape(&name),
+            escape(&value),
+            escape(&more)
+        )
+    };
+    format!("<dl class=\"keys\">{}</dl>\n", tiles.into_iter().map(tile).collect::<String>())
+}
+
+fn systems(out: &mut String, report: &RunReport) {
+    let Some(comparison) = &report.comparison else { return };
+    let plot = svg::scatter(comparison, &report.team, &report.student);
+    let caption =
+        "What a system finds over what a document takes it. Up and to the left is better; whiskers are 95 % intervals.";
+    let verdicts =
+        tables::verdicts(comparison).iter().map(|said| format!("<li>{}</li>", escape(said))).collect::<String>();
+    let mut parts = beside(&figure(plot, caption), &wrapped("<ul>", &verdicts, "</ul>"));
+    parts += &table(&tables::scores(comparison));
+    parts += &table(&tables::spending(comparison, report.cost.as_ref()));
+    parts += &tables::once(report).map(|once| table(&once)).unwrap_or_default();
+    section(out, "systems", "Student and team", &parts);
+}
+
+fn training(out: &mut String, report: &RunReport) {
+    let curve = svg::loss(&report.training);
+    let said = svg::loss_summary(&report.training).map(|said| format!("<p>{}</p>", escape(&said))).unwrap_or_default();
+    let caption = "Mean loss per supervised token, and entity F1 on the validation split, by optimiser step.";
+    section(out, "training", "Training", &beside(&figure(curve, caption), &said));
+}
+
+fn corpus(out: &mut String, report: &RunReport) {
+    let whole = tables::corpus(report).into_iter().chain(tables::stages(report));
+    let whole = whole.map(|one| table(&one)).collect::<String>();
+    let parts: Vec<String> = tables::kept_and_dropped(report).iter().map(table).collect();
+    let [kept, dropped] = [0, 1].map(|at| parts.get(at).map_or("", String::as_str));
+    section(out, "corpus-made", "How the corpus was made", &(whole + &beside(kept, dropped)));
+}
+
+fn by_type(out: &mut String, report: &RunReport) {
+    let types = tables::types(report);
+    let plot = svg::bars(&types);
+    let caption = "F1 by entity type, most frequent type first. A type with few gold items moves by chance.";
+    let scores = tables::by_type(report).map(|one| table(&one)).unwrap_or_default();
+    let parts = beside(&figure(plot, caption), &scores);
+    section(out, "types", "By type", &parts);
+}
+
+fn configuration(out: &mut String, report: &RunReport) {
+    let fact = |name: &str, value: &str| format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value));
+    let mut facts = report.config.iter().map(|one| fact(&one.name, &one.value)).collect::<String>();
+    if !report.hardware.is_empty() {
+        facts += &fact("hardware", &report.hardware);
+    }
+    section(out, "configuration", "Configuration", &wrapped("<dl class=\"facts\">", &facts, "</dl>"));
+}
+
+/// `inner` between two tags; nothing if there is nothing inside.
+fn wrapped(open: &str, inner: &str, close: &str) -> String {
+    if inner.is_empty() { String::new() } else { format!("{open}{inner}{close}\n") }
+}
+
+/// Two parts side by side where there is room, else one below the other.
+fn beside(first: &str, second: &str) -> String {
+    let parts = wrapped("<div>", first, "</div>") + &wrapped("<div>", second, "</div>");
+    wrapped("<div class=\"beside\">", &parts, "</div>")
+}
+
+fn section(out: &mut String, id: &str, name: &str, parts: &str) {
+    if !parts.is_empty() {
+        *out += &format!("<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{name}</h2>\n{parts}</section>\n");
+    }
+}
+
+fn figure(plot: Option<String>, caption: &str) -> String {
+    plot.map_or_else(String::new, |plot| {
+        format!("<figure>{plot}<figcaption>{}</figcaption></figure>\n", escape(caption))
+    })
+}
+
+/// A table that scrolls sideways in its own frame, reachable by keyboard.
+fn table(of: &Table) -> String {
+    let id = of.id;
+    let head = of.head.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect::<String>();
+    let row = |cells: &Vec<String>| {
+        let cell = |(at, cell): (usize, &String)| match at {
+            0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
+            _ => format!("<td>{}</td>", escape(cell)),
+        };
+        format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
+    };
+    let rows = of.rows.iter().map(row).collect::<String>();
+    format!(
+        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table>\n<caption id=\"caption-{id}\"><span>{}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
+        escape(&of.caption)
+    )
+}

@@ -1,0 +1,102 @@
+//! `report.md`: the page as text, for a terminal, a diff or a pull request.
+
+use super::run::RunReport;
+use super::tables::{self, Table};
+
+/// The report as Markdown.
+pub fn markdown(report: &RunReport) -> String {
+    let mut out = format!("# {}\n\n**{}**\n", text(&report.title), text(&report.headline()));
+    if let Some(comparison) = &report.comparison {
+        section(&mut out, "Student and team", &[tables::scores(comparison)]);
+        out += "\n";
+        for verdict in tables::verdicts(comparison) {
+            out += &format!("- {}\n", text(&verdict));
+        }
+        let tables: Vec<Table> =
+            [tables::spending(comparison, report.cost.as_ref())].into_iter().chain(tables::once(report)).collect();
+        section(&mut out, "What a document takes", &tables);
+    }
+    if !report.notes.is_empty() {
+        out += "\n## Before you believe a number\n\n";
+        for note in &report.notes {
+            out += &format!("- {}\n", text(note));
+        }
+    }
+    section(&mut out, "By type", &Vec::from_iter(tables::by_type(report)));
+    training(&mut out, report);
+    let made: Vec<Table> = tables::corpus(report)
+        .into_iter()
+        .chain(tables::stages(report))
+        .chain(tables::kept_and_dropped(report))
+        .collect();
+    section(&mut out, "How the corpus was made", &made);
+    if !report.config.is_empty() || !report.hardware.is_empty() {
+        out += "\n## Configuration\n\n";
+        for fact in &report.config {
+            out += &format!("- {}: {}\n", text(&fact.name), text(&fact.value));
+        }
+        if !report.hardware.is_empty() {
+            out += &format!("- hardware: {}\n", text(&report.hardware));
+        }
+    }
+    out
+}
+
+fn training(out: &mut String, report: &RunReport) {
+    if let Some(said) = super::svg::loss_summary(&report.training) {
+        *out += &format!("\n## Training\n\n{said}\n");
+    }
+}
+
+fn section(out: &mut String, name: &str, tables: &[Table]) {
+    if tables.is_empty() {
+        return;
+    }
+    *out += &format!("\n## {name}\n");
+    for table in tables {
+        *out += &format!("\n{}\n\n", text(&table.caption));
+        *out += &line(&table.head.iter().map(|one| one.to_string()).collect::<Vec<_>>());
+        let rule = |at: usize| if at == 0 { "---" } else { "---:" }.to_string();
+        *out += &line(&(0..table.head.len()).map(rule).collect::<Vec<_>>());
+        for row in &table.rows {
+            *out += &line(&row.iter().map(|cell| text(cell)).collect::<Vec<_>>());
+        }
+    }
+}
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Text that Markdown takes literally and on one line: names and labels come from outside.
+fn text(raw: &str) -> String {
+    let mut out = String::new();
+    for c in raw.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '|' | '[' | ']' | '#' | '<' | '>' | '&' | '~' => {
+                // An underscore between letters is literal in every dialect, and names are full of them.
+                let inside_word = c == '_' && out.chars().last().is_some_and(char::is_alphanumeric);
+                let literal = inside_word || matches!(c, '[' | ']') && !raw.contains("](");
+                if !literal {
+                    out.push('\\');
+                }
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_stay_text() {
+        assert_eq!(text("a|b\n<script>"), "a\\|b \\<script\\>");
+        assert_eq!(text("[x](http://y)"), "\\[x\\](http://y)");
+        assert_eq!(text("type_agents +1 [0, 2]"), "type_agents +1 [0, 2]");
+    }
+}

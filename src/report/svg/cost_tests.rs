@@ -1,0 +1,84 @@
+//! The scatter's promises: labels apart, hostile names harmless, nothing that is not a number.
+
+use super::*;
+use crate::eval::bootstrap::Resampling;
+use crate::eval::{Counts, Interval, Scores};
+
+fn row(name: &str, f1: (u64, u64), tokens: Option<f64>) -> Row {
+    let entities = Counts { tp: f1.0, fp: f1.1, fn_: f1.1 };
+    let middle = entities.f1().unwrap_or_default();
+    Row {
+        name: name.into(),
+        scores: Scores { documents: 10, entities, ..Scores::default() },
+        entities_interval: Some(Interval { low: middle - 0.05, high: (middle + 0.05).min(1.0) }),
+        relations_interval: None,
+        entities_difference: None,
+        relations_difference: None,
+        calls: 10,
+        prompt_tokens: tokens,
+        completion_tokens: tokens,
+        seconds_mean: None,
+        seconds_p50: None,
+    }
+}
+
+fn comparison(systems: Vec<Row>) -> Comparison {
+    Comparison { documents: 10, reference: "team".into(), resampling: Resampling::default(), systems }
+}
+
+fn labels_apart(systems: &[Row]) {
+    let rows: Vec<&Row> = systems.iter().collect();
+    let (x, y) = scales(&rows).unwrap();
+    let points: Vec<Point> = rows.iter().filter_map(|row| point(row, x, y, "team", "student")).collect();
+    let rooms: Vec<Box2> = placed(&points).into_iter().map(|place| place.room).collect();
+    assert_eq!(rooms.len(), systems.len());
+    for (at, one) in rooms.iter().enumerate() {
+        for other in &rooms[..at] {
+            assert_eq!(one.shared(other), 0.0, "{one:?} {other:?}");
+        }
+        assert!(one.right <= RIGHT + 0.01 && one.left >= LEFT - 0.01, "{one:?}");
+    }
+}
+
+#[test]
+fn labels_do_not_overlap_even_where_twelve_systems_share_one_point() {
+    let names = [
+        "team",
+        "student",
+        "self_consistency",
+        "type_agents",
+        "single_prompt",
+        "spp",
+        "prd",
+        "mad",
+        "chatie",
+        "cot_er",
+        "one_step",
+        "direct",
+    ];
+    labels_apart(&names.map(|name| row(name, (60, 40), Some(900.0))));
+    let spread: Vec<Row> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| row(name, (50 + at as u64, 50), Some(300.0 + 40.0 * at as f64)))
+        .collect();
+    labels_apart(&spread);
+}
+
+#[test]
+fn a_system_without_tokens_is_named_in_the_description_only() {
+    let drawn =
+        scatter(&comparison(vec![row("team", (6, 4), Some(4000.0)), row("<x>", (5, 5), None)]), "team", "student")
+            .unwrap();
+    assert!(drawn.contains("Not drawn, since tokens or score are unknown: &lt;x&gt;."));
+    assert_eq!(drawn.matches("<circle").count(), 1);
+    assert!(!drawn.contains("NaN") && !drawn.contains("inf"));
+}
+
+#[test]
+fn nothing_to_draw_is_no_picture() {
+    assert_eq!(
+        scatter(&comparison(vec![row("team", (6, 4), None), row("student", (0, 0), Some(9.0))]), "team", "student"),
+        None
+    );
+}

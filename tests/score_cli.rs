@@ -1,0 +1,234 @@
+//! `score`, `compare` and `report` as a user calls them: exit codes, JSON, and what errors say.
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        Desk(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn lines(&self, name: &str, lines: &[Value]) -> PathBuf {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        self.raw(name, text.as_bytes())
+    }
+
+    fn raw(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    /// Runs the program; exit code, stdout, and stderr with the desk's path cut out.
+    fn call(&self, arguments: &[&str]) -> (i32, String, String) {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_understudy"));
+        let done = command.args(arguments).current_dir(self.0.path()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+    }
+}
+
+fn ann(start: usize, end: usize, label: &str) -> Value {
+    json!({"entities": [{"type": label, "text": &"Ann met Bo"[start..end], "start": start, "end": end}]})
+}
+
+fn document(id: &str, gold: Value) -> Value {
+    json!({"id": id, "text": "Ann met Bo", "gold": gold})
+}
+
+fn prediction(id: &str, found: Value) -> Value {
+    json!({"id": id, "status": "ok", "extraction": found, "cost": {"calls": 1, "prompt_tokens": 40, "completion_tokens": 8, "seconds": 0.5}})
+}
+
+fn gold(desk: &Desk) {
+    let documents: Vec<Value> = (0..4).map(|at| document(&format!("d{at}"), ann(0, 3, "PER"))).collect();
+    desk.lines("gold.jsonl", &documents);
+}
+
+#[test]
+fn score_prints_fractions_and_null_as_json() {
+    let desk = Desk::new();
+    gold(&desk);
+    let failed = json!({"id": "d3", "status": "failed", "error": "timeout"});
+    desk.lines("pred.jsonl", &[prediction("d1", ann(0, 3, "PER")), prediction("d0", ann(8, 10, "PER")), failed]);
+    let (code, out, said) = desk.call(&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--json"]);
+    assert_eq!((code, said.as_str()), (0, "warning: pred.jsonl has no prediction for \"d2\"; counted as failed\n"));
+    let found: Value = serde_json::from_str(&out).unwrap();
+    // One of two predictions is right, and one of four gold entities is found.
+    assert_eq!(
+        found["entities"],
+        json!({"tp": 1, "fp": 1, "fn": 3, "precision": 0.5, "recall": 0.25, "f1": 1.0 / 3.0})
+    );
+    assert_eq!((&found["documents"], &found["failed"]), (&json!(4), &json!(2)));
+    assert_eq!(found["relations"]["f1"], Value::Null);
+    assert_eq!(found["per_type"]["entities"]["PER"]["tp"], json!(1));
+    let keys: Vec<&String> = found.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        ["documents", "failed", "entities", "relations", "relations_boundaries", "events", "per_type", "duplicates"]
+    );
+}
+
+#[test]
+fn score_shows_an_aligned_table_and_the_mode() {
+    let desk = Desk::new();
+    gold(&desk);
+    desk.lines("pred.jsonl", &(0..4).map(|at| prediction(&format!("d{at}"), ann(0, 3, "LOC"))).collect::<Vec<_>>());
+    let call = |mode: &str| desk.call(&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--mode", mode]);
+    let (code, out, said) = call("boundaries");
+    assert_eq!((code, said.as_str()), (0, ""));
+    insta::assert_snapshot!(out);
+    let (code, out, said) = call("partial");
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(said.contains("scoring mode \"partial\" is not known; known modes: strict, boundaries"), "{said}");
+}
+
+#[test]
+fn compressed_lines_give_the_same_scores() {
+    let desk = Desk::new();
+    gold(&desk);
+    let pred = desk.lines("pred.jsonl", &[prediction("d1", ann(0, 3, "PER"))]);
+    let packed = zstd::encode_all(std::fs::File::open(pred).unwrap(), 3).unwrap();
+    desk.raw("pred.jsonl.zst", &packed);
+    let of = |pred: &str| desk.call(&["score", "--gold", "gold.jsonl", "--pred", pred, "--json"]).1;
+    assert_eq!(of("pred.jsonl.zst"), of("pred.jsonl"));
+    assert!(of("pred.jsonl").contains("\"tp\":1"));
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_named_with_its_line() {
+    let desk = Desk::new();
+    gold(&desk);
+    desk.lines("bare.jsonl", &[document("d0", ann(0, 3, "PER")), json!({"id": "d1", "text": "x"})]);
+    desk.lines("twice.jsonl", &[document("d0", json!({})), document("d0", json!({}))]);
+    desk.lines("stranger.jsonl", &[prediction("d1", json!({})), prediction("d9", json!({}))]);
+    desk.lines("again.jsonl", &[prediction("d1", json!({})), prediction("d1", json!({}))]);
+    desk.lines("empty.jsonl", &[json!({"id": "d1", "status": "empty", "extraction": ann(0, 3, "PER")})]);
+    desk.lines(
+        "shifted.jsonl",
+        &[prediction("d1", json!({"entities": [{"type": "PER", "text": "Ann", "start": 1, "end": 4}]}))],
+    );
+    desk.raw("broken.jsonl", b"\n{\"id\":\n");
+    desk.raw("bytes.jsonl", b"{\"id\":\"\xff\"}\n");
+    desk.raw("pred.csv", b"");
+    let mut said = String::new();
+    for (gold, pred) in [
+        ("bare.jsonl", "again.jsonl"),
+        ("twice.jsonl", "again.jsonl"),
+        ("gold.jsonl", "stranger.jsonl"),
+        ("gold.jsonl", "again.jsonl"),
+        ("gold.jsonl", "empty.jsonl"),
+        ("gold.jsonl", "shifted.jsonl"),
+        ("gold.jsonl", "broken.jsonl"),
+        ("gold.jsonl", "bytes.jsonl"),
+        ("gold.jsonl", "absent.jsonl"),
+        ("gold.jsonl", "pred.csv"),
+    ] {
+        let (code, out, error) = desk.call(&["score", "--gold", gold, "--pred", pred, "--json"]);
+        assert_eq!(out, "");
+        said += &format!("{code} {error}");
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn the_self_test_passes_on_good_gold_and_names_gold_without_a_place() {
+    let desk = Desk::new();
+    gold(&desk);
+    let (code, out, _) = desk.call(&["score", "--gold", "gold.jsonl", "--self-test"]);
+    assert_eq!(code, 0);
+    assert!(out.ends_with("self-test passed on 4 documents\n"), "{out}");
+    let lost = json!({"entities": [{"type": "PER", "text": "Ann", "start": null, "end": null}]});
+    desk.lines("lost.jsonl", &[document("d0", lost)]);
+    let (code, _, said) = desk.call(&["score", "--gold", "lost.jsonl", "--self-test"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("gold against itself gives entities 0.00 instead of 100.00"), "{said}");
+}
+
+#[test]
+fn the_schema_makes_a_relation_symmetric() {
+    let desk = Desk::new();
+    let pair = json!([{"type": "PER", "text": "Ann", "start": 0, "end": 3}, {"type": "PER", "text": "Bo", "start": 8, "end": 10}]);
+    let met = |head: usize, tail: usize| json!({"entities": pair, "relations": [{"type": "met", "head": head, "tail": tail}]});
+    desk.lines("gold.jsonl", &[document("d0", met(0, 1))]);
+    desk.lines("pred.jsonl", &[prediction("d0", met(1, 0))]);
+    desk.raw("schema.toml", b"[[entities]]\nlabel = \"PER\"\n[[relations]]\nlabel = \"met\"\nsymmetric = true\n");
+    desk.raw("bad.toml", b"[[relations]]\nlabel = \"met\"\nhead = [\"GPE\"]\n");
+    let call = |more: &[&str]| {
+        desk.call(&[&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--json"], more].concat())
+    };
+    let tp = |more: &[&str]| serde_json::from_str::<Value>(&call(more).1).unwrap()["relations"]["tp"].clone();
+    assert_eq!((tp(&[]), tp(&["--schema", "schema.toml"])), (json!(0), json!(1)));
+    let (code, _, said) = call(&["--schema", "bad.toml"]);
+    assert_eq!(code, 2);
+    assert!(said.starts_with("error: bad.toml: relation \"met\": head names the entity type \"GPE\""), "{said}");
+}
+
+#[test]
+fn compare_takes_differences_to_the_team_unless_told_otherwise() {
+    let desk = Desk::new();
+    gold(&desk);
+    let all = |label: &str| (0..4).map(|at| prediction(&format!("d{at}"), ann(0, 3, label))).collect::<Vec<_>>();
+    desk.lines("student.jsonl", &all("PER"));
+    desk.lines("team.jsonl", &all("LOC"));
+    let call = |more: &[&str]| {
+        desk.call(
+            &[&["compare", "--gold", "gold.jsonl", "student.jsonl", "team.jsonl", "--replicates", "100"], more]
+                .concat(),
+        )
+    };
+    let (code, out, said) = call(&[]);
+    assert_eq!((code, said.as_str()), (0, ""));
+    insta::assert_snapshot!(out);
+    let found: Value = serde_json::from_str(&call(&["--reference", "student", "--json"]).1).unwrap();
+    assert_eq!(found["reference"], json!("student"));
+    assert_eq!(
+        found["systems"][1]["entities_difference"],
+        json!({"f1": -1.0, "interval": {"low": -1.0, "high": -1.0}, "verdict": "worse"})
+    );
+    let (code, _, said) = call(&["--reference", "judge"]);
+    assert_eq!(
+        (code, said.as_str()),
+        (2, "error: --reference \"judge\" is none of the systems; known: student, team\n")
+    );
+}
+
+#[test]
+fn report_writes_its_pages_from_the_run_report_and_says_what_is_missing() {
+    let desk = Desk::new();
+    let (code, _, said) = desk.call(&["report", "."]);
+    assert_eq!(code, 1);
+    assert!(said.contains("run_report.json: a run directory holds this file once its systems were scored"), "{said}");
+    desk.raw("run_report.json", br#"{"title":"Sample","training":[{"step":1,"loss":2.0,"lr":1e-4,"grad_norm":1.0}]}"#);
+    let (code, out, _) = desk.call(&["report", "."]);
+    assert_eq!(code, 0);
+    assert_eq!(out, "This run has not been scored yet.\n\n./report.md\n./report.html\n");
+    let page = |name: &str| std::fs::read(desk.path(name)).unwrap();
+    let first = page("report.html");
+    assert!(Path::new(&desk.path("report.md")).exists());
+    assert_eq!(desk.call(&["report", "."]).0, 0);
+    assert_eq!(page("report.html"), first);
+    desk.raw("run_report.json", br#"{"title":"Sample","titel":1}"#);
+    let (code, _, said) = desk.call(&["report", "."]);
+    assert_eq!(code, 1);
+    assert!(said.contains("unknown field `titel`"), "{said}");
+}
+
+#[test]
+fn help_teaches_with_an_example() {
+    let desk = Desk::new();
+    let mut all = String::new();
+    for verb in ["score", "compare", "report"] {
+        let (code, out, _) = desk.call(&[verb, "--help"]);
+        assert_eq!(code, 0);
+        assert!(out.contains(&format!("Example:\n  understudy {verb} ")), "{out}");
+        all += out.find("Example:").map_or("", |at| &out[at..]);
+    }
+    insta::assert_snapshot!(all);
+}
