@@ -236,7 +236,15 @@ impl Model {
     /// tokens `[tokens]` → `[tokens, vocab]`
     pub fn logits(&self, tokens: &[u32]) -> Tensor<2> {
         let all: Vec<usize> = (0..tokens.len()).collect();
-        self.logits_at(&self.hidden(tokens, &[], 0, None), &all)
+        self.logits_at(&self.states(tokens), &all)
+    }
+
+    /// The normed hidden state after each token of one text.
+    ///
+    /// # Shapes
+    /// tokens `[tokens]` → `[tokens, d_model]`
+    pub fn states(&self, tokens: &[u32]) -> Tensor<2> {
+        self.hidden(tokens, &[], 0, None)
     }
 
     pub(crate) fn heads(&self) -> Heads {
