@@ -1,1 +1,67 @@
-//! (to be written)
+//! The model: config rope attention block model cache lora peft weights gguf tokenizer generate device.
+
+mod attention;
+mod block;
+mod cache;
+mod config;
+pub mod device;
+mod directory;
+mod error;
+mod generate;
+mod gguf;
+mod gguf_tokenizer;
+mod linear;
+mod lora;
+mod loss;
+mod model;
+mod peft;
+mod quant;
+mod rope;
+mod safetensors;
+mod tokenizer;
+mod weights;
+
+use burn::tensor::Device;
+use std::path::{Path, PathBuf};
+
+pub use config::{Family, ModelConfig, RopeScaling};
+pub use error::{Result, StudentError};
+pub use generate::{Finish, Generated, generate};
+pub use lora::{LoraConfig, TARGETS};
+pub use loss::{Row, share};
+pub use model::Model;
+pub use tokenizer::{ChatTokenizer, Example};
+pub use weights::Weights;
+
+/// A model with its tokenizer, ready to be asked or taught.
+#[derive(Clone)]
+pub struct Student {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// Weights and adapters.
+    pub model: Model,
+    /// Conversations to tokens and back.
+    pub tokenizer: ChatTokenizer,
+    /// Stored tensors that carry nothing the model needs.
+    pub unused: Vec<String>,
+}
+
+impl Student {
+    /// Loads a Hugging Face directory or a GGUF file.
+    pub fn load(path: &Path, device: &Device) -> Result<Student> {
+        let weights = Weights::open(path)?;
+        let tokenizer = ChatTokenizer::load(path, &weights)?;
+        let (known, rows) = (tokenizer.vocab(), weights.config().vocab);
+        if known > rows {
+            let cause = format!("the tokenizer knows {known} tokens, the embedding has {rows} rows");
+            return Err(StudentError::file(path, cause));
+        }
+        let (model, unused) = Model::load(weights, device)?;
+        Ok(Student { path: path.to_owned(), model, tokenizer, unused })
+    }
+
+    /// Answers prompts greedily; see [`generate()`].
+    pub fn generate(&self, prompts: &[Vec<u32>], max_new_tokens: usize) -> Result<Vec<Generated>> {
+        generate(&self.model, &self.tokenizer, prompts, max_new_tokens)
+    }
+}

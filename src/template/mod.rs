@@ -4,6 +4,7 @@
 
 pub mod answer;
 pub mod ballot;
+pub mod chat;
 pub mod prompt;
 
 pub use crate::ie::{Message, Speaker};

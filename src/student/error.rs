@@ -1,0 +1,49 @@
+//! What can go wrong between a model on disk and an answer: one error type, always naming the place.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+/// A failure of loading, adapting, running or writing a student.
+#[derive(Debug, thiserror::Error)]
+pub enum StudentError {
+    /// A file is missing, broken or says something that cannot be used.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what was found.
+        cause: String,
+    },
+    /// The device asked for cannot be opened.
+    #[error("device \"{asked}\": {cause}")]
+    Device {
+        /// As written by the user.
+        asked: String,
+        /// Why not, and the way out.
+        cause: String,
+    },
+    /// The chat template or the tokenizer cannot turn these messages into tokens.
+    #[error("chat template of {model}: {cause}")]
+    Chat {
+        /// The model.
+        model: String,
+        /// Why not.
+        cause: String,
+    },
+    /// An adapter does not fit.
+    #[error("adapter: {0}")]
+    Adapter(String),
+    /// The device failed while computing.
+    #[error("computing on the device: {0}")]
+    Compute(String),
+}
+
+impl StudentError {
+    /// A failure of one file.
+    pub(crate) fn file(path: impl AsRef<Path>, cause: impl Display) -> StudentError {
+        StudentError::File { path: path.as_ref().to_owned(), cause: cause.to_string() }
+    }
+}
+
+/// What most functions of this module return.
+pub type Result<T> = std::result::Result<T, StudentError>;

@@ -1,0 +1,218 @@
+//! Greedy decoding of many prompts at once. What all prompts begin with is read once; each step
+//! then appends one token to every unfinished row, in one product per layer.
+
+use super::cache::{Prefix, Rows, to_rows};
+use super::error::Result;
+use super::model::Model;
+use super::tokenizer::ChatTokenizer;
+use rayon::prelude::*;
+
+/// Most rows decoded together; memory for keys and values grows linearly.
+const MAX_ROWS: usize = 32;
+/// Most prompt tokens read together, behind the shared prefix.
+const MAX_TOKENS: usize = 8192;
+/// Finished rows are dropped once they are this share of the batch; dropping copies the cache.
+const DROP_SHARE: usize = 4;
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model said that it is done.
+    Stop,
+    /// The limit was reached first.
+    Length,
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    /// Tokens, the final stop token included.
+    pub ids: Vec<u32>,
+    /// As text, without control tokens.
+    pub text: String,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Natural logarithm of each token's probability.
+    pub logprobs: Vec<f32>,
+}
+
+/// Answers every prompt (at least one token each) greedily: the likeliest token each time, the
+/// lowest id among equals. Takes any adapters into account.
+pub fn generate(
+    model: &Model,
+    tokenizer: &ChatTokenizer,
+    prompts: &[Vec<u32>],
+    max_new_tokens: usize,
+) -> Result<Vec<Generated>> {
+    let answers = decode(model, tokenizer.stops(), prompts, max_new_tokens)?;
+    let text = |(ids, logprobs, finish): Answer| {
+        let shown = if finish == Finish::Stop { &ids[..ids.len() - 1] } else { &ids[..] };
+        Ok(Generated { text: tokenizer.decode(shown)?, ids, finish, logprobs })
+    };
+    answers.into_iter().map(text).collect()
+}
+
+type Answer = (Vec<u32>, Vec<f32>, Finish);
+
+/// [`generate`] on token ids alone.
+pub(crate) fn decode(model: &Model, stops: &[u32], prompts: &[Vec<u32>], max_new_tokens: usize) -> Result<Vec<Answer>> {
+    let mut answers: Vec<Answer> = prompts.iter().map(|_| (Vec::new(), Vec::new(), Finish::Length)).collect();
+    if max_new_tokens == 0 || prompts.is_empty() {
+        return Ok(answers);
+    }
+    let model = model.untracked();
+    let shared = shared_prefix(prompts);
+    let prefix = Prefix::read(&model, &prompts[0][..shared]);
+    // Rows of like length pad little.
+    let mut order: Vec<usize> = (0..prompts.len()).collect();
+    order.sort_by_key(|i| (prompts[*i].len(), *i));
+    let mut rest = &order[..];
+    while !rest.is_empty() {
+        let fits = |count: usize| prompts[rest[count - 1]].len().saturating_sub(shared) * count <= MAX_TOKENS;
+        let count = (1..=rest.len().min(MAX_ROWS)).rev().find(|count| fits(*count)).unwrap_or(1);
+        let (batch, after) = rest.split_at(count);
+        rest = after;
+        let suffixes: Vec<&[u32]> = batch.iter().map(|i| &prompts[*i][shared..]).collect();
+        let decoded = decode_batch(&model, stops, &prefix, &suffixes, max_new_tokens)?;
+        for (i, answer) in batch.iter().zip(decoded) {
+            answers[*i] = answer;
+        }
+    }
+    Ok(answers)
+}
+
+fn decode_batch(
+    model: &Model,
+    stops: &[u32],
+    prefix: &Prefix,
+    suffixes: &[&[u32]],
+    max_new_tokens: usize,
+) -> Result<Vec<Answer>> {
+    let mut answers: Vec<Answer> = suffixes.iter().map(|_| (Vec::new(), Vec::new(), Finish::Length)).collect();
+    let (mut rows, mut hidden) = Rows::read(model, prefix, suffixes);
+    // Which answer each row of the cache belongs to.
+    let mut owners: Vec<usize> = (0..suffixes.len()).collect();
+    for step in 1..=max_new_tokens {
+        let scores = to_rows(hidden.matmul(model.head.clone()))?;
+        let chosen: Vec<(u32, f32)> = scores.par_iter().map(|row| likeliest(row)).collect();
+        let mut active = Vec::new();
+        for (row, ((id, logprob), owner)) in chosen.iter().zip(&owners).enumerate() {
+            let (ids, logprobs, finish) = &mut answers[*owner];
+            if *finish == Finish::Stop {
+                continue;
+            }
+            ids.push(*id);
+            logprobs.push(*logprob);
+            if stops.contains(id) {
+                *finish = Finish::Stop;
+            } else {
+                active.push(row);
+            }
+        }
+        if active.is_empty() || step == max_new_tokens {
+            break;
+        }
+        let mut tokens: Vec<u32> = chosen.iter().map(|(id, _)| *id).collect();
+        if (owners.len() - active.len()) * DROP_SHARE >= owners.len() {
+            rows.keep(model, &active);
+            owners = active.iter().map(|row| owners[*row]).collect();
+            tokens = active.iter().map(|row| tokens[*row]).collect();
+        }
+        hidden = rows.step(model, &tokens);
+    }
+    Ok(answers)
+}
+
+/// The token with the highest score and the logarithm of its probability.
+fn likeliest(scores: &[f32]) -> (u32, f32) {
+    let mut best = (0, f32::NEG_INFINITY);
+    for (id, score) in scores.iter().enumerate() {
+        if *score > best.1 {
+            best = (id, *score);
+        }
+    }
+    let sum: f32 = scores.iter().map(|score| (score - best.1).exp()).sum();
+    (best.0 as u32, -sum.ln())
+}
+
+/// Tokens that all prompts begin with; leaves every prompt at least one of its own.
+pub(crate) fn shared_prefix<T: AsRef<[u32]>>(prompts: &[T]) -> usize {
+    let Some(first) = prompts.first().map(AsRef::as_ref) else { return 0 };
+    let common = |other: &[u32]| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+    prompts.iter().map(|p| common(p.as_ref()).min(p.as_ref().len().saturating_sub(1))).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::student::{LoraConfig, Weights};
+    use burn::tensor::Device;
+    use std::path::Path;
+
+    fn model(name: &str) -> Model {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+        let (model, _) = Model::load(Weights::open(&path).unwrap(), &Device::flex()).unwrap();
+        model.adapted(&LoraConfig::default(), 3).unwrap()
+    }
+
+    /// One token at a time, reading everything anew.
+    fn slow(model: &Model, stops: &[u32], prompt: &[u32], most: usize) -> Answer {
+        let (mut ids, mut answer, mut logprobs) = (prompt.to_vec(), Vec::new(), Vec::new());
+        while answer.len() < most {
+            let scores = to_rows(model.logits(&ids)).unwrap();
+            let (id, logprob) = likeliest(scores.last().unwrap());
+            ids.push(id);
+            answer.push(id);
+            logprobs.push(logprob);
+            if stops.contains(&id) {
+                return (answer, logprobs, Finish::Stop);
+            }
+        }
+        (answer, logprobs, Finish::Length)
+    }
+
+    #[test]
+    fn greedy_with_a_cache_equals_greedy_without_token_for_token() {
+        for name in ["llama", "llama-tied", "qwen2", "qwen3"] {
+            let model = model(name);
+            let prompts: Vec<Vec<u32>> = (0..9u32)
+                .map(|i| [3, 17, 40, 5].into_iter().chain((0..=i * 3 % 7).map(|j| (i * 13 + j * 7) % 64)).collect())
+                .collect();
+            let free = decode(&model, &[], &prompts, 90).unwrap();
+            // A stop token that some rows reach soon and others late or never.
+            let stop = free[4].0[5];
+            let stopped = decode(&model, &[stop], &prompts, 90).unwrap();
+            assert!(stopped.iter().any(|answer| answer.2 == Finish::Stop && answer.0.len() < 90));
+            for (i, prompt) in prompts.iter().enumerate() {
+                for (stops, ours) in [(&[][..], &free[i]), (&[stop][..], &stopped[i])] {
+                    let expected = slow(&model, stops, prompt, 90);
+                    assert_eq!((&ours.0, ours.2), (&expected.0, expected.2), "{name}, prompt {i}");
+                    for (a, b) in ours.1.iter().zip(&expected.1) {
+                        assert!((a - b).abs() < 1e-3, "{name}, prompt {i}: {a} {b}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn identical_and_single_prompts_are_answered_alike() {
+        let model = model("llama");
+        let prompt = vec![3, 17, 40, 5];
+        let alone = decode(&model, &[], &[prompt.clone()], 6).unwrap();
+        let thrice = decode(&model, &[], &[prompt.clone(), prompt.clone(), prompt.clone()], 6).unwrap();
+        assert!(thrice.iter().all(|answer| answer.0 == alone[0].0));
+        let one = decode(&model, &[], &[vec![9]], 4).unwrap();
+        assert_eq!(one[0].0, slow(&model, &[], &[9], 4).0);
+        assert!(decode(&model, &[], &[], 4).unwrap().is_empty());
+        assert!(decode(&model, &[], &[prompt], 0).unwrap()[0].0.is_empty());
+    }
+
+    #[test]
+    fn the_shared_prefix_leaves_every_prompt_a_token() {
+        assert_eq!(shared_prefix(&[vec![1, 2, 3], vec![1, 2, 4]]), 2);
+        assert_eq!(shared_prefix(&[vec![1, 2, 3], vec![1, 2]]), 1);
+        assert_eq!(shared_prefix(&[vec![5]]), 0);
+        assert_eq!(shared_prefix::<Vec<u32>>(&[]), 0);
+    }
+}

@@ -1,0 +1,126 @@
+//! Low-rank adapters: `y = xW + s·(xA)B` with `W` frozen. Hu et al. 2021, arXiv:2106.09685;
+//! rank-stabilised scale: Kalajdzievski 2023, arXiv:2312.03732.
+
+use super::error::{Result, StudentError};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+
+/// The seven linear layers of a block, in the order of the forward.
+pub const TARGETS: [&str; 7] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
+
+/// What to adapt, and how strongly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoraConfig {
+    /// Columns of A. Adapter size and time grow linearly. Default 16.
+    pub r: usize,
+    /// Strength; the update is scaled by `alpha / r`. Default 32.
+    pub alpha: f64,
+    /// Scale by `alpha / sqrt(r)` instead. Default false.
+    pub rslora: bool,
+    /// Share of the inputs of A that is zeroed while training. Default 0.
+    pub dropout: f64,
+    /// Names from [`TARGETS`]. Default all seven.
+    pub targets: Vec<String>,
+}
+
+impl Default for LoraConfig {
+    fn default() -> LoraConfig {
+        let targets = TARGETS.map(str::to_owned).to_vec();
+        LoraConfig { r: 16, alpha: 32.0, rslora: false, dropout: 0.0, targets }
+    }
+}
+
+impl LoraConfig {
+    /// The factor on `(xA)B`.
+    pub fn scale(&self) -> f64 {
+        self.alpha / if self.rslora { (self.r as f64).sqrt() } else { self.r as f64 }
+    }
+
+    /// Refuses what cannot be built.
+    pub fn check(&self) -> Result<()> {
+        let fail = |cause: String| Err(StudentError::Adapter(cause));
+        if !(1..=4096).contains(&self.r) {
+            return fail(format!("r is {}; expected 1 to 4096", self.r));
+        }
+        if !self.alpha.is_finite() || self.alpha <= 0.0 {
+            return fail(format!("alpha is {}; expected a number above 0", self.alpha));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return fail(format!("dropout is {}; expected 0 up to, not including, 1", self.dropout));
+        }
+        if self.targets.is_empty() {
+            return fail("no target modules; expected some of q_proj … down_proj".into());
+        }
+        match self.targets.iter().find(|name| !TARGETS.contains(&name.as_str())) {
+            Some(name) => fail(format!("target module \"{name}\" is unknown; expected some of {}", TARGETS.join(", "))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a layer of this name is adapted.
+    pub(crate) fn adapts(&self, target: &str) -> bool {
+        self.targets.iter().any(|name| name == target)
+    }
+}
+
+/// The two factors of one adapted layer, in training orientation.
+#[derive(Clone, Debug)]
+pub(crate) struct Adapter {
+    /// `[in, rank]`
+    pub a: Tensor<2>,
+    /// `[rank, out]`
+    pub b: Tensor<2>,
+    pub scale: f64,
+    pub dropout: f64,
+}
+
+impl Adapter {
+    /// A uniform in ±1/sqrt(in) (PEFT's Kaiming uniform with a = √5), B zero: the first forward
+    /// is that of the base model. The numbers depend on seed and ordinal alone.
+    pub fn new(config: &LoraConfig, dims: [usize; 2], seed: u64, ordinal: u64, device: &Device) -> Adapter {
+        let [inputs, outputs] = dims;
+        let mut rng = ChaCha12Rng::seed_from_u64(seed);
+        rng.set_stream(ordinal);
+        let bound = 1.0 / (inputs as f32).sqrt();
+        // Drawn in PEFT's [rank, in] order.
+        let drawn: Vec<f32> = (0..config.r * inputs).map(|_| (rng.random::<f32>() * 2.0 - 1.0) * bound).collect();
+        let a: Tensor<2> = Tensor::from_data(TensorData::new(drawn, [config.r, inputs]), device);
+        // A copy, not a view: the optimiser and every forward walk it row by row.
+        let a = materialised(a.transpose(), device);
+        let b = Tensor::zeros([config.r, outputs], device);
+        Adapter { a, b, scale: config.scale(), dropout: config.dropout }
+    }
+
+    /// `s·(xA)B`, with dropout on `x` where a generator is given.
+    ///
+    /// # Shapes
+    /// `[tokens, in]` → `[tokens, out]`
+    pub fn forward(&self, x: Tensor<2>, rng: Option<&mut ChaCha12Rng>) -> Tensor<2> {
+        let x = match rng {
+            Some(rng) if self.dropout > 0.0 => x.clone() * dropout_mask(x.dims(), self.dropout, rng, &x.device()),
+            _ => x,
+        };
+        // The scale goes on the narrow product.
+        (x.matmul(self.a.clone()) * self.scale).matmul(self.b.clone())
+    }
+
+    /// `s·AB`, the dense update.
+    ///
+    /// # Shapes
+    /// → `[in, out]`
+    pub fn dense(&self) -> Tensor<2> {
+        (self.a.clone().inner() * self.scale).matmul(self.b.clone().inner())
+    }
+}
+
+fn dropout_mask(dims: [usize; 2], share: f64, rng: &mut ChaCha12Rng, device: &Device) -> Tensor<2> {
+    let kept = (1.0 / (1.0 - share)) as f32;
+    let mask = (0..dims[0] * dims[1]).map(|_| if rng.random::<f64>() < share { 0.0 } else { kept });
+    Tensor::from_data(TensorData::new(mask.collect::<Vec<f32>>(), dims), &device.clone().inner())
+}
+
+/// The same numbers, row by row in memory.
+pub(crate) fn materialised(x: Tensor<2>, device: &Device) -> Tensor<2> {
+    Tensor::from_data(x.into_data(), device)
+}

@@ -1,0 +1,289 @@
+//! Conversations to token ids and back. One function renders and encodes for training and for
+//! inference, so that a student is asked exactly as it was taught.
+
+use super::error::{Result, StudentError};
+use super::gguf_tokenizer;
+use super::weights::{Weights, read_text};
+use crate::template::{ChatTemplate, Message, Rendered};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use tokenizers::Tokenizer;
+
+/// What templates that print a date are told: runs must not depend on the clock.
+const DATE: &str = "2024-07-26";
+
+/// A conversation with its answer, as tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// Prompt, answer, end of turn.
+    pub ids: Vec<u32>,
+    /// The answer and the end of turn.
+    pub supervised: Range<usize>,
+}
+
+/// A tokenizer with the model's chat template.
+#[derive(Clone)]
+pub struct ChatTokenizer {
+    model: String,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    /// Control tokens, longest first.
+    special: Vec<Special>,
+    end_of_turn: u32,
+    stops: Vec<u32>,
+    /// `tokenizer.json` and `tokenizer_config.json`, for writing the model out again.
+    files: [Value; 2],
+}
+
+#[derive(Clone, Debug)]
+struct Special {
+    text: String,
+    id: u32,
+    lstrip: bool,
+    rstrip: bool,
+}
+
+/// What a model says about its tokens, wherever it says it.
+pub(crate) struct Parts {
+    /// The contents of `tokenizer.json`.
+    pub tokenizer: Value,
+    pub template: Option<String>,
+    /// `("bos_token", "<s>")` and so on.
+    pub named: Vec<(String, String)>,
+    pub stops: BTreeSet<u32>,
+}
+
+impl ChatTokenizer {
+    /// The tokenizer of a model directory or GGUF file.
+    pub fn load(path: &Path, weights: &Weights) -> Result<ChatTokenizer> {
+        let parts = match weights.gguf() {
+            Some(gguf) => gguf_tokenizer::parts(gguf)?,
+            None => directory_parts(path)?,
+        };
+        ChatTokenizer::new(path, parts)
+    }
+
+    fn new(path: &Path, parts: Parts) -> Result<ChatTokenizer> {
+        let model = path.display().to_string();
+        let bytes = parts.tokenizer.to_string();
+        let mut tokenizer = Tokenizer::from_bytes(bytes.as_bytes())
+            .map_err(|e| StudentError::file(path, format!("the tokenizer cannot be built: {e}")))?;
+        tokenizer.set_encode_special_tokens(true);
+        let chat = |cause: String| StudentError::Chat { model: model.clone(), cause };
+        let Some(source) = parts.template else {
+            return Err(chat(
+                "there is none; a student needs one (chat_template.jinja, an entry in \
+                             tokenizer_config.json, or tokenizer.chat_template in a GGUF file)"
+                    .into(),
+            ));
+        };
+        let named: Vec<(&str, &str)> = parts.named.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
+        let template = ChatTemplate::new(&source, &named, DATE).map_err(|e| chat(e.to_string()))?;
+        let mut special: Vec<Special> = tokenizer
+            .get_added_tokens_decoder()
+            .into_iter()
+            .filter(|(_, token)| token.special && !token.content.is_empty())
+            .map(|(id, t)| Special { text: t.content, id, lstrip: t.lstrip, rstrip: t.rstrip })
+            .collect();
+        special.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then(a.id.cmp(&b.id)));
+        let config = tokenizer_config(&source, &named);
+        let mut chat = ChatTokenizer {
+            model,
+            tokenizer,
+            template,
+            special,
+            end_of_turn: 0,
+            stops: Vec::new(),
+            files: [parts.tokenizer, config],
+        };
+        chat.end_of_turn = chat.find_end_of_turn(&named)?;
+        let mut stops = parts.stops;
+        stops.insert(chat.end_of_turn);
+        chat.stops = stops.into_iter().collect();
+        Ok(chat)
+    }
+
+    /// What the model is asked: the messages, and the template's invitation to answer.
+    pub fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>> {
+        let rendered = self.template.render(messages, true).map_err(|e| self.fail(e))?;
+        self.encode_rendered(&rendered)
+    }
+
+    /// A conversation whose last message is the answer to learn: the prompt's ids, the answer's,
+    /// the end of turn.
+    pub fn example(&self, messages: &[Message]) -> Result<Example> {
+        let Some((answer, asked)) = messages.split_last() else {
+            return Err(self.fail("a conversation needs an answer to learn from"));
+        };
+        if answer.role != crate::template::Speaker::Assistant {
+            return Err(self.fail("the last message of a conversation to learn from must be the assistant's"));
+        }
+        let mut ids = self.prompt(asked)?;
+        let start = ids.len();
+        ids.extend(self.encode_text(&answer.content)?);
+        ids.push(self.end_of_turn);
+        Ok(Example { supervised: start..ids.len(), ids })
+    }
+
+    /// Plain text to ids; nothing in it is taken for a control token.
+    pub fn encode_text(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = self.tokenizer.encode_fast(text, false).map_err(|e| self.fail(e))?;
+        let ids = encoding.get_ids().to_vec();
+        match ids.iter().find(|id| self.special.iter().any(|special| special.id == **id)) {
+            Some(id) => Err(self.fail(format!("plain text encodes to the control token {id}"))),
+            None => Ok(ids),
+        }
+    }
+
+    /// Ids to text, without control tokens.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        self.tokenizer.decode(ids, true).map_err(|e| self.fail(e))
+    }
+
+    /// One token as the vocabulary writes it.
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.tokenizer.id_to_token(id)
+    }
+
+    /// Ids that end an answer, ascending.
+    pub fn stops(&self) -> &[u32] {
+        &self.stops
+    }
+
+    /// The id that ends an answer while training.
+    pub fn end_of_turn(&self) -> u32 {
+        self.end_of_turn
+    }
+
+    /// One more than the highest id.
+    pub fn vocab(&self) -> usize {
+        let ids = self.tokenizer.get_vocab(true);
+        ids.values().max().map_or(0, |id| *id as usize + 1)
+    }
+
+    /// `tokenizer.json` and `tokenizer_config.json`.
+    pub(crate) fn files(&self) -> &[Value; 2] {
+        &self.files
+    }
+
+    fn fail(&self, cause: impl std::fmt::Display) -> StudentError {
+        StudentError::Chat { model: self.model.clone(), cause: cause.to_string() }
+    }
+
+    /// Control tokens are looked for between the messages only; the text from one to the next is
+    /// encoded as a whole, messages and template together, as `transformers` does.
+    fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<u32>> {
+        let (text, mut ids) = (&rendered.text[..], Vec::new());
+        let (mut from, mut at, mut contents, mut trim) = (0, 0, rendered.contents.iter().peekable(), false);
+        while at < text.len() {
+            if let Some(content) = contents.peek() {
+                if content.start == at {
+                    at = content.end;
+                    contents.next();
+                    continue;
+                }
+            }
+            let limit = contents.peek().map_or(text.len(), |content| content.start);
+            let Some(special) = self.special.iter().find(|s| text[at..limit].starts_with(&s.text)) else {
+                at += text[at..].chars().next().map_or(1, char::len_utf8);
+                continue;
+            };
+            self.encode_between(&text[from..at], trim, special.lstrip, &mut ids)?;
+            ids.push(special.id);
+            at += special.text.len();
+            (from, trim) = (at, special.rstrip);
+        }
+        self.encode_between(&text[from..], trim, false, &mut ids)?;
+        Ok(ids)
+    }
+
+    fn encode_between(&self, mut text: &str, trim_start: bool, trim_end: bool, ids: &mut Vec<u32>) -> Result<()> {
+        if trim_start {
+            text = text.trim_start();
+        }
+        if trim_end {
+            text = text.trim_end();
+        }
+        if !text.is_empty() {
+            ids.extend(self.encode_text(text)?);
+        }
+        Ok(())
+    }
+
+    /// The first control token that the template puts behind an answer, else the tokenizer's end.
+    fn find_end_of_turn(&self, named: &[(&str, &str)]) -> Result<u32> {
+        let messages = [Message::user("question"), Message::assistant("answer")];
+        let rendered = self.template.render(&messages, false).map_err(|e| self.fail(e))?;
+        let behind = rendered.contents.last().map_or("", |answer| &rendered.text[answer.end..]);
+        let found = self.special.iter().filter_map(|s| Some((behind.find(&s.text)?, s.id))).min();
+        let eos = || {
+            let (_, text) = named.iter().find(|(name, _)| *name == "eos_token")?;
+            self.special.iter().find(|special| special.text == *text).map(|special| special.id)
+        };
+        let end = found.map(|(_, id)| id).or_else(eos);
+        end.ok_or_else(|| self.fail("it ends an answer with no control token, and the tokenizer has no eos_token"))
+    }
+}
+
+fn tokenizer_config(template: &str, named: &[(&str, &str)]) -> Value {
+    let mut config = serde_json::Map::new();
+    config.insert("tokenizer_class".into(), "PreTrainedTokenizerFast".into());
+    for (name, text) in named {
+        config.insert((*name).into(), (*text).into());
+    }
+    config.insert("chat_template".into(), template.into());
+    Value::Object(config)
+}
+
+/// Reads the tokenizer files of a Hugging Face directory.
+fn directory_parts(path: &Path) -> Result<Parts> {
+    let json = |name: &str| -> Result<Option<Value>> {
+        let at = path.join(name);
+        let Some(text) = read_text(&at)? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).map_err(|e| StudentError::file(&at, format!("not JSON: {e}")))
+    };
+    let tokenizer = json("tokenizer.json")?.ok_or_else(|| {
+        StudentError::file(path.join("tokenizer.json"), "not found; slow tokenizers (tokenizer.model) are not read")
+    })?;
+    let config = json("tokenizer_config.json")?.unwrap_or(Value::Null);
+    let map = json("special_tokens_map.json")?.unwrap_or(Value::Null);
+    let template = match read_text(&path.join("chat_template.jinja"))? {
+        Some(template) => Some(template),
+        None => template_entry(config.get("chat_template").unwrap_or(&Value::Null)),
+    };
+    let mut named = Vec::new();
+    for name in ["bos_token", "eos_token", "pad_token", "unk_token"] {
+        let text = |json: &Value| {
+            let value = json.get(name)?;
+            value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
+        };
+        if let Some(text) = text(&config).or_else(|| text(&map)) {
+            named.push((name.to_owned(), text));
+        }
+    }
+    let mut stops = BTreeSet::new();
+    for file in ["generation_config.json", "config.json"] {
+        let ids = json(file)?.and_then(|json| json.get("eos_token_id").cloned()).unwrap_or(Value::Null);
+        let ids = ids.as_array().cloned().unwrap_or_else(|| vec![ids]);
+        stops.extend(ids.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()));
+    }
+    let eos = named.iter().find(|(name, _)| name == "eos_token");
+    let added = tokenizer.get("added_tokens").and_then(Value::as_array);
+    if let (Some((_, eos)), Some(added)) = (eos, added) {
+        let is_eos = |token: &&Value| token.get("content").and_then(Value::as_str) == Some(eos);
+        let id = added.iter().find(is_eos).and_then(|token| token.get("id")?.as_u64());
+        stops.extend(id.and_then(|id| u32::try_from(id).ok()));
+    }
+    Ok(Parts { tokenizer, template, named, stops })
+}
+
+/// One template, or a list of named ones of which `default` counts.
+fn template_entry(entry: &Value) -> Option<String> {
+    if let Some(list) = entry.as_array() {
+        let default = list.iter().find(|one| one.get("name").and_then(Value::as_str) == Some("default"))?;
+        return default.get("template")?.as_str().map(str::to_owned);
+    }
+    entry.as_str().map(str::to_owned)
+}
