@@ -4,7 +4,8 @@
 
 pub mod answer;
 pub mod ballot;
-pub mod chat;
+mod chat;
 pub mod prompt;
 
 pub use crate::ie::{Message, Speaker};
+pub use chat::{ChatTemplate, ChatTemplateError, Rendered};
