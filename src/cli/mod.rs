@@ -2,9 +2,11 @@
 
 pub mod answer;
 pub mod compare;
+pub mod debate;
 pub mod model;
 pub mod report;
 pub mod score;
+pub mod session;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
@@ -63,6 +65,8 @@ pub enum Progress {
 /// The verbs, in the order of the arrow.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Let the team debate about documents, into traces
+    Debate(debate::Args),
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
     /// Predictions against gold: strict micro precision, recall and F1
@@ -112,6 +116,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
+        Verb::Debate(args) => debate::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),

@@ -1,1 +1,12 @@
-//! (to be written)
+//! 3. The filter: which facts of the team are kept. `trace ─▶ filter ─▶ template`.
+//!
+//! Grounding comes before confidence: an item without a place in the text never gets here. What
+//! the gold says is not seen here either. Deliberately absent: the team, the test split.
+
+mod confidence;
+mod leakage;
+mod rules;
+
+pub use confidence::confidence;
+pub use leakage::{Leak, leaks};
+pub use rules::{Kept, Rules, Sieved, sieve};

@@ -7,6 +7,7 @@ mod config;
 pub mod device;
 mod directory;
 mod error;
+mod extractor;
 mod generate;
 mod gguf;
 mod gguf_tokenizer;
@@ -25,6 +26,7 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig, RopeScaling};
+pub use extractor::Reader;
 pub use error::{Result, StudentError};
 pub use generate::{Finish, Generated, generate};
 pub use lora::{LoraConfig, TARGETS};

@@ -4,6 +4,7 @@
 
 pub mod answer;
 pub mod ballot;
+pub mod corpus;
 mod chat;
 pub mod prompt;
 

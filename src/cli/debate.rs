@@ -1,0 +1,166 @@
+//! `debate`: a protocol of the team over documents, into traces. 2. of the arrow.
+
+use super::session::{self, Reporter};
+use super::{Common, Outcome, usage};
+use crate::config::Plan;
+use crate::ie::{Document, Status};
+use crate::store::{CassetteHeader, StoredRequest, read_documents, write_jsonl};
+use crate::team::{Client, Protocol, Team};
+use crate::trace::{Settled, Trace};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// Arguments of `debate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  understudy debate configs/quickstart.toml
+  understudy debate configs/quickstart.toml --data data/sample/test.jsonl --protocol aeio --traces /tmp/aeio.jsonl
+  understudy debate configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1 --cassette-out mine.jsonl.zst")]
+pub struct Args {
+    /// The experiment file
+    config: PathBuf,
+    /// Override a key of the config; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Directory of the run; default: the config's
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Protocol; default: the config's
+    #[arg(long)]
+    protocol: Option<String>,
+    /// Documents; may be given more than once; default: the config's training split
+    #[arg(long)]
+    data: Vec<PathBuf>,
+    /// Where the traces go; default: OUT/traces.jsonl
+    #[arg(long)]
+    traces: Option<PathBuf>,
+    /// Only part I of N of the documents, I from 0
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Only the first N documents
+    #[arg(long)]
+    limit: Option<usize>,
+    /// Also write every answer of this call as a cassette
+    #[arg(long)]
+    cassette_out: Option<PathBuf>,
+    /// Day of the recording, for the cassette's header
+    #[arg(long, default_value = "")]
+    cassette_date: String,
+    /// Failed documents above which the exit code is 3
+    #[arg(long, default_value_t = 0)]
+    max_failures: usize,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
+    session::catch_interrupts();
+    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
+    let protocol = Protocol::named(name).ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
+    let files = if args.data.is_empty() { vec![plan.config().data.train.clone()] } else { args.data.clone() };
+    let mut documents = Vec::new();
+    for file in &files {
+        documents.extend(read_documents(file)?);
+    }
+    let documents = part(documents, args.shard.as_deref(), args.limit)?;
+    let (client, reporter) = (session::client(&plan, common)?, Reporter::new(common));
+    let (traces, requests) = traces(&plan, protocol, &client, &documents, &reporter)?;
+    let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join("traces.jsonl"));
+    write_jsonl(&path, &traces)?;
+    if let Some(cassette) = &args.cassette_out {
+        let count = client.store().write_cassette(cassette, &header(&plan, &client, &args.cassette_date), &requests)?;
+        reporter.say(&format!("{count} answers written to {}", cassette.display()));
+    }
+    let failed = traces.iter().filter(|trace| matches!(trace.status, Status::Failed | Status::Refused)).count();
+    if common.json {
+        println!("{}", summary(&traces));
+    } else {
+        println!("{}", told(&traces));
+        println!("traces: {}", path.display());
+    }
+    Ok(if failed > args.max_failures { Outcome::TooManyFailures } else { Outcome::Done })
+}
+
+/// Lets the team debate; an interrupted or unrecorded request ends the call, a failed one is a row.
+pub fn traces(plan: &Plan, protocol: Protocol, client: &Client, documents: &[Document], reporter: &Reporter) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
+    let progress = |stage: &str, agent: &str, done: usize, all: usize| {
+        reporter.step(&format!("{} {stage} {agent}", protocol.name()), done, all);
+    };
+    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan), &progress);
+    let traces = team.debate(documents);
+    if session::stopped() {
+        return Err(session::interrupted());
+    }
+    let unrecorded: Vec<&str> = traces
+        .iter()
+        .flat_map(|trace| &trace.turns)
+        .filter_map(|turn| turn.error.as_deref())
+        .filter(|error| error.starts_with("no recorded answer"))
+        .collect();
+    if let Some(first) = unrecorded.first() {
+        bail!("{} of {} requests of {} are not in the cassette: {first}", unrecorded.len(), team.requests().len(), protocol.name());
+    }
+    Ok((traces, team.requests()))
+}
+
+fn header(plan: &Plan, client: &Client, date: &str) -> CassetteHeader {
+    let known = client.store().header();
+    let sampling = session::sampling(plan);
+    CassetteHeader {
+        cassette: 1,
+        model: known.map_or_else(|| sampling.model.clone(), |header| header.model.clone()),
+        server: known.map_or_else(|| "OpenAI-compatible chat completions".into(), |header| header.server.clone()),
+        sampling: format!(
+            "temperature {}, frequency_penalty {}, max_tokens {}, seed {}",
+            sampling.temperature, sampling.frequency_penalty, sampling.max_tokens, sampling.seed
+        ),
+        date: if date.is_empty() { known.map_or_else(String::new, |header| header.date.clone()) } else { date.into() },
+    }
+}
+
+fn part(documents: Vec<Document>, shard: Option<&str>, limit: Option<usize>) -> Result<Vec<Document>> {
+    let mut documents = documents;
+    if let Some(shard) = shard {
+        let wrong = || usage(format!("--shard {shard}: expected I/N with I below N, such as 0/4"));
+        let (i, n) = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?))).ok_or_else(wrong)?;
+        if i >= n {
+            return Err(wrong());
+        }
+        documents = documents.into_iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, document)| document).collect();
+    }
+    documents.truncate(limit.unwrap_or(usize::MAX));
+    if documents.is_empty() {
+        return Err(anyhow::anyhow!("no document to read")).context("after --shard and --limit");
+    }
+    Ok(documents)
+}
+
+/// What the debates came to, as one JSON object.
+pub fn summary(traces: &[Trace]) -> serde_json::Value {
+    let conflicts: Vec<_> = traces.iter().flat_map(|trace| &trace.conflicts).collect();
+    let settled = |how: Settled| conflicts.iter().filter(|conflict| conflict.settled == how).count();
+    let status = |status: Status| traces.iter().filter(|trace| trace.status == status).count();
+    let cost = traces.iter().fold(crate::ie::Cost::default(), |sum, trace| sum.plus(trace.cost()));
+    serde_json::json!({
+        "documents": traces.len(),
+        "ok": status(Status::Ok), "empty": status(Status::Empty), "failed": status(Status::Failed), "refused": status(Status::Refused),
+        "failed_turns": traces.iter().map(Trace::failed_turns).sum::<usize>(),
+        "conflicts": conflicts.len(),
+        "consensus_first_round": conflicts.iter().filter(|c| c.settled == Settled::Consensus && c.rounds == 1).count(),
+        "consensus": settled(Settled::Consensus),
+        "summarizer": settled(Settled::Summarizer),
+        "unsettled": settled(Settled::Failed),
+        "calls": cost.calls, "prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens,
+        "seconds": (cost.seconds * 10.0).round() / 10.0,
+    })
+}
+
+/// What the debates came to, in words.
+pub fn told(traces: &[Trace]) -> String {
+    let summary = summary(traces);
+    format!(
+        "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns)\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} unsettled\n{} calls",
+        summary["documents"], summary["ok"], summary["empty"], summary["failed"], summary["refused"], summary["failed_turns"],
+        summary["conflicts"], summary["consensus"], summary["consensus_first_round"], summary["summarizer"], summary["unsettled"], summary["calls"],
+    )
+}

@@ -1,0 +1,138 @@
+//! What verbs share: the client behind a plan, progress on stderr, Ctrl-C, exit codes of refusals.
+
+use super::{Coded, Common, Progress, usage};
+use crate::config::Plan;
+use crate::store::{AnswerStore, hash_file};
+use crate::team::client::{Endpoint, HttpClient, STOP};
+use crate::team::{Client, Sampling};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Reads a plan with the overrides of the command line.
+pub fn plan(path: &Path, overrides: &[String], out: Option<&Path>, common: &Common) -> Result<Plan> {
+    let mut plan = Plan::read(path, overrides).map_err(|error| usage(error.to_string()))?;
+    if let Some(out) = out {
+        plan = plan.into(out.to_path_buf());
+    }
+    if let Some(seed) = common.seed {
+        plan = plan.seeded(seed);
+    }
+    if let Some(threads) = common.threads {
+        // Fails only if a pool is already running, and then its size stands.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+    Ok(plan)
+}
+
+/// The client of a plan: the cassette's answers, then those that earlier calls left in the run
+/// directory, then the server if there is one.
+pub fn client(plan: &Plan, common: &Common) -> Result<Client> {
+    let team = &plan.config().team;
+    let mut store = AnswerStore::new();
+    if let Some(cassette) = &team.cassette {
+        store.load(cassette).context("reading team.cassette")?;
+    }
+    let Some(base_url) = &team.base_url else { return Ok(Client::replay(store)) };
+    let local = ["//127.", "//localhost", "//[::1]"].iter().any(|host| base_url.contains(host));
+    if common.offline && !local {
+        return Err(usage(format!("--offline forbids team.base_url = {base_url}: it is not on this machine")));
+    }
+    store.open_log(&plan.output_dir().join("answers.jsonl")).context("opening the answers of this run")?;
+    let endpoint = Endpoint {
+        base_url: base_url.clone(),
+        api_key: std::env::var(&team.api_key_env).ok().filter(|key| !key.is_empty()),
+        timeout: Duration::from_secs(team.timeout_s),
+        max_attempts: team.max_attempts,
+    };
+    Ok(Client::live(store, HttpClient::new(endpoint), team.in_flight))
+}
+
+/// How the team's answers are sampled.
+pub fn sampling(plan: &Plan) -> Sampling {
+    let team = &plan.config().team;
+    Sampling {
+        model: team.model.clone(),
+        temperature: team.temperature,
+        max_tokens: team.max_tokens,
+        frequency_penalty: team.frequency_penalty,
+        seed: plan.config().seed,
+        logprobs: team.logprobs,
+        max_rounds: team.max_rounds,
+    }
+}
+
+/// First Ctrl-C: finish what is in flight, save, exit 130. Second: stop at once.
+pub fn catch_interrupts() {
+    // Fails only if a handler is already set, and then that one does the same.
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("stopping: finishing what is in flight; press Ctrl-C again to stop at once");
+    });
+}
+
+/// The error of a run that was stopped by the user; everything finished so far is kept.
+pub fn interrupted() -> anyhow::Error {
+    Coded { code: 130, message: "interrupted; what was finished is saved, and the same command goes on from there".into() }.into()
+}
+
+/// A pre-flight refusal: exit code 4.
+pub fn refused(message: impl Into<String>) -> anyhow::Error {
+    Coded { code: 4, message: message.into() }.into()
+}
+
+/// Whether the user asked to stop.
+pub fn stopped() -> bool {
+    STOP.load(Ordering::SeqCst)
+}
+
+/// The hash of a file, or of nothing.
+pub fn hash_of(path: &Path) -> Result<String> {
+    Ok(hash_file(path)?)
+}
+
+/// Progress on stderr: at most a line every two seconds for each kind of work, and its last line.
+pub struct Reporter {
+    style: Progress,
+    last: Mutex<(String, Instant)>,
+}
+
+impl Reporter {
+    /// A reporter in the style that the user asked for.
+    pub fn new(common: &Common) -> Reporter {
+        Reporter { style: common.progress, last: Mutex::new((String::new(), Instant::now())) }
+    }
+
+    /// `done` of `all` of something.
+    pub fn step(&self, what: &str, done: usize, all: usize) {
+        let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let fresh = last.0 != what;
+        if !fresh && done < all && last.1.elapsed() < Duration::from_secs(2) {
+            return;
+        }
+        // Replayed answers take no time: one line at the end says it all.
+        if fresh && done < all {
+            *last = (what.to_string(), Instant::now());
+            return;
+        }
+        *last = (what.to_string(), Instant::now());
+        match self.style {
+            Progress::None => {}
+            Progress::Json => eprintln!("{}", serde_json::json!({"what": what, "done": done, "all": all})),
+            Progress::Auto | Progress::Plain => eprintln!("  {what}: {done}/{all}"),
+        }
+    }
+
+    /// One line of news.
+    pub fn say(&self, line: &str) {
+        match self.style {
+            Progress::None => {}
+            Progress::Json => eprintln!("{}", serde_json::json!({ "say": line })),
+            Progress::Auto | Progress::Plain => eprintln!("{line}"),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The experiment file, section by section: each key with its unit, its default and its price.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One experiment. Relative paths start at the working directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Name of the experiment, for the report.
+    pub title: String,
+    /// Decides every random choice. Default 42.
+    #[serde(default = "seed")]
+    pub seed: u64,
+    /// Where the run is written. Default `checkpoints/<name of the config file>`.
+    #[serde(default)]
+    pub output_dir: Option<PathBuf>,
+    /// Documents and schema.
+    pub data: DataSection,
+    /// The teacher team.
+    pub team: TeamSection,
+    /// What is kept of its answers.
+    #[serde(default)]
+    pub filter: FilterSection,
+    /// The small model: a name that `model fetch` knows, a Hugging Face directory or a GGUF file.
+    pub base_model: String,
+    /// Its adapters.
+    #[serde(default)]
+    pub lora: LoraSection,
+    /// How they are trained.
+    #[serde(default)]
+    pub train: TrainSection,
+    /// How systems are measured.
+    #[serde(default)]
+    pub eval: EvalSection,
+}
+
+/// Documents and schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSection {
+    /// What is asked, TOML or JSON.
+    pub schema: PathBuf,
+    /// Documents for the team; their gold, where there is some, is never trained on.
+    pub train: PathBuf,
+    /// Documents with gold that choose the best checkpoint.
+    pub dev: PathBuf,
+    /// Documents with gold for the verdict; nothing is chosen on them.
+    pub test: PathBuf,
+}
+
+/// The teacher team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TeamSection {
+    /// `aeio`, `type_agents` or `crossagentie`.
+    pub protocol: String,
+    /// The model's name as the server knows it; part of every answer's key.
+    pub model: String,
+    /// Recorded answers, read before any server is asked.
+    #[serde(default)]
+    pub cassette: Option<PathBuf>,
+    /// An OpenAI-compatible server, such as `http://127.0.0.1:8071/v1`; asked for what the cassette
+    /// does not hold. Default: none, replay only.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// Environment variable that holds the API key. Default `OPENAI_API_KEY`.
+    #[serde(default = "api_key_env")]
+    pub api_key_env: String,
+    /// 0 is greedy. Default 0.
+    #[serde(default)]
+    pub temperature: f64,
+    /// Most tokens of an answer. Default 200.
+    #[serde(default = "max_tokens")]
+    pub max_tokens: u32,
+    /// As OpenAI defines it. Default 0.
+    #[serde(default)]
+    pub frequency_penalty: f64,
+    /// Whether to ask for token log-probabilities. Default true.
+    #[serde(default = "yes")]
+    pub logprobs: bool,
+    /// Most rounds of a debate; each costs one call per claimant. Default 2.
+    #[serde(default = "max_rounds")]
+    pub max_rounds: u32,
+    /// Requests at once. Default 1.
+    #[serde(default = "one")]
+    pub in_flight: usize,
+    /// Seconds until a request is given up. Default 120.
+    #[serde(default = "timeout_s")]
+    pub timeout_s: u64,
+    /// Attempts per request, the first included. Default 5.
+    #[serde(default = "max_attempts")]
+    pub max_attempts: u32,
+}
+
+/// What is kept of the team's answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FilterSection {
+    /// Entities below this confidence (vote share × probability of the span's tokens) are not
+    /// taught. In 0..=1. Default 0.5.
+    pub threshold: f64,
+    /// The same for relations. Default 0.5.
+    pub relation_threshold: f64,
+    /// A document is left out if more than this share of its items falls below the threshold: what
+    /// is left would teach that the rest is nothing. In 0..=1. Default 0.34.
+    pub max_dropped_share: f64,
+    /// `all`, or `cases_per_type` (the paper's template fine-tuning). Default `all`.
+    pub mode: String,
+    /// Documents per type, surest first, in the mode of that name. Default 5.
+    pub cases_per_type: usize,
+    /// Most documents with an empty answer, as a share of the corpus. In 0..=1. Default 0.25.
+    pub negatives_share: f64,
+}
+
+/// Adapters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoraSection {
+    /// Rank. Default 16.
+    pub r: usize,
+    /// Strength; the update is scaled by `alpha / r`. Default 32.
+    pub alpha: f64,
+    /// Share of the adapters' inputs that is zeroed while training. Default 0.
+    pub dropout: f64,
+    /// Scale by `alpha / sqrt(r)`. Default false.
+    pub use_rslora: bool,
+    /// Some of `q_proj` … `down_proj`; empty means all linear layers. Default empty.
+    pub target_modules: Vec<String>,
+}
+
+/// How the adapters are trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainSection {
+    /// Passes over the corpus. Default 3.
+    pub num_epochs: usize,
+    /// Stops earlier. Default: no limit.
+    pub max_steps: Option<usize>,
+    /// Peak learning rate. Default 2e-4.
+    pub learning_rate: f64,
+    /// `constant`, `linear` or `cosine`. Default `cosine`.
+    pub lr_scheduler: String,
+    /// Share of the steps that warm up. Default 0.1.
+    pub warmup_ratio: f64,
+    /// Decoupled. Default 0.
+    pub weight_decay: f64,
+    /// AdamW's first decay. Default 0.9.
+    pub adam_beta1: f64,
+    /// AdamW's second decay. Default 0.999.
+    pub adam_beta2: f64,
+    /// AdamW's epsilon. Default 1e-8.
+    pub adam_epsilon: f64,
+    /// Global gradient norm that is clipped to; 0 is off. Default 1.
+    pub max_grad_norm: f64,
+    /// Examples per forward; memory grows linearly, their shared instruction is encoded once. Default 8.
+    pub micro_batch_size: usize,
+    /// Forwards per step. Default 1.
+    pub gradient_accumulation_steps: usize,
+    /// Most tokens per example. Default 1024.
+    pub sequence_len: usize,
+    /// What happens to a longer one: `raise` or `drop`. Default `raise`.
+    pub excess_length_strategy: String,
+    /// Measurements on the dev split per epoch; each reads the whole split. Default 1.
+    pub evals_per_epoch: usize,
+    /// Steps between checkpoints; a kill loses at most these. Default 10.
+    pub save_steps: usize,
+    /// Steps in a row that may be skipped for a non-finite loss. Default 3.
+    pub max_skipped: usize,
+}
+
+/// How systems are measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvalSection {
+    /// Systems beside the student: `base` (the untrained student) and protocols. Default all.
+    pub systems: Vec<String>,
+    /// Most tokens of a student's answer. Default 128.
+    pub max_new_tokens: usize,
+    /// Bootstrap replicates. Default 2000.
+    pub replicates: usize,
+    /// Failed documents of any system above which the run ends with exit code 3. Default 5.
+    pub max_failures: usize,
+}
+
+impl Default for FilterSection {
+    fn default() -> FilterSection {
+        FilterSection {
+            threshold: 0.5,
+            relation_threshold: 0.5,
+            max_dropped_share: 0.34,
+            mode: "all".into(),
+            cases_per_type: 5,
+            negatives_share: 0.25,
+        }
+    }
+}
+
+impl Default for LoraSection {
+    fn default() -> LoraSection {
+        LoraSection { r: 16, alpha: 32.0, dropout: 0.0, use_rslora: false, target_modules: vec![] }
+    }
+}
+
+impl Default for TrainSection {
+    fn default() -> TrainSection {
+        TrainSection {
+            num_epochs: 3,
+            max_steps: None,
+            learning_rate: 2e-4,
+            lr_scheduler: "cosine".into(),
+            warmup_ratio: 0.1,
+            weight_decay: 0.0,
+            adam_beta1: 0.9,
+            adam_beta2: 0.999,
+            adam_epsilon: 1e-8,
+            max_grad_norm: 1.0,
+            micro_batch_size: 8,
+            gradient_accumulation_steps: 1,
+            sequence_len: 1024,
+            excess_length_strategy: "raise".into(),
+            evals_per_epoch: 1,
+            save_steps: 10,
+            max_skipped: 3,
+        }
+    }
+}
+
+impl Default for EvalSection {
+    fn default() -> EvalSection {
+        let systems = ["base", "aeio", "type_agents", "crossagentie"].map(str::to_string).to_vec();
+        EvalSection { systems, max_new_tokens: 128, replicates: 2000, max_failures: 5 }
+    }
+}
+
+fn seed() -> u64 {
+    42
+}
+fn api_key_env() -> String {
+    "OPENAI_API_KEY".into()
+}
+fn max_tokens() -> u32 {
+    200
+}
+fn yes() -> bool {
+    true
+}
+fn max_rounds() -> u32 {
+    2
+}
+fn one() -> usize {
+    1
+}
+fn timeout_s() -> u64 {
+    120
+}
+fn max_attempts() -> u32 {
+    5
+}
