@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod compare;
 pub mod debate;
+pub mod distill;
 pub mod model;
 pub mod report;
 pub mod score;
@@ -67,6 +68,8 @@ pub enum Progress {
 pub enum Verb {
     /// Let the team debate about documents, into traces
     Debate(debate::Args),
+    /// Filter what the team said into a corpus of templates
+    Distill(distill::Args),
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
     /// Predictions against gold: strict micro precision, recall and F1
@@ -117,6 +120,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
         Verb::Debate(args) => debate::run(args, &cli.common),
+        Verb::Distill(args) => distill::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),

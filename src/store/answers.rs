@@ -163,8 +163,8 @@ impl AnswerStore {
     pub fn open_log(&mut self, path: &Path) -> Result<usize, StoreError> {
         let mut count = 0;
         if path.exists() {
-            count = self.load(path)?;
             cut_torn_line(path)?;
+            count = self.load(path)?;
         } else if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(StoreError::io(parent, "creating the directory"))?;
         }

@@ -1,0 +1,202 @@
+//! `run`: the whole arrow in one command. Each stage is skipped if its inputs are those of its
+//! manifest and its outputs still stand, so a second call, or a call after a kill, goes on where
+//! the first one ended.
+
+use super::session::{self, Reporter};
+use super::verdict::{self, Measured};
+use super::{Common, Outcome, debate, distill, learn, model, report};
+use crate::config::Plan;
+use crate::eval::table;
+use crate::filter::leaks;
+use crate::ie::Document;
+use crate::store::{Manifest, hash_bytes, is_done, read_documents, read_jsonl, write_atomic, write_jsonl};
+use crate::team::Protocol;
+use crate::trace::Trace;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  understudy run configs/quickstart.toml
+  understudy run configs/quickstart.toml --dry-run
+  understudy run configs/quickstart.toml --set train.num_epochs=2 --out checkpoints/two-epochs
+  understudy run configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1")]
+pub struct Args {
+    /// The experiment file
+    config: PathBuf,
+    /// Override a key of the config; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Directory of the run; default: the config's
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print the plan, the calls and the estimated cost; run nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The splits, read and checked against each other.
+pub struct Splits {
+    /// For the team.
+    pub train: Vec<Document>,
+    /// For the choice of the checkpoint.
+    pub dev: Vec<Document>,
+    /// For the verdict.
+    pub test: Vec<Document>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
+    session::catch_interrupts();
+    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let reporter = Reporter::new(common);
+    let splits = splits(&plan)?;
+    if args.dry_run {
+        print!("{}", dry_run(&plan, &splits));
+        return Ok(Outcome::Done);
+    }
+    let weights = if model::is_known(&plan.config().base_model) {
+        model::student_path(&plan.config().base_model)?
+    } else {
+        PathBuf::from(&plan.config().base_model)
+    };
+
+    // ── 2. team ──
+    let client = session::client(&plan, common)?;
+    let traces = debated(&plan, &client, &splits, &reporter)?;
+
+    // ── 3. filter, 4. templates ──
+    let wanted = stage("distill", &plan, &["filter"], &["traces.jsonl"])?;
+    if is_done(plan.output_dir(), &wanted) {
+        reporter.say("distill: done before");
+    } else {
+        reporter.say("distill: what the team can stand behind");
+        distill::distil(&plan, &splits.train, &splits.dev, &reporter)?;
+        wanted.seal(plan.output_dir(), &distill::FILES)?;
+    }
+
+    // ── 5. student ──
+    let trained = learn::learn(&plan, &weights, &splits.dev, common, &reporter)?;
+
+    // ── 6. verdict, 7. report ──
+    let measured = verdict::measure(&plan, &weights, &client, &splits.test, common, &reporter)?;
+    let page = verdict::page(&plan, &splits, &traces, &measured, &trained)?;
+    report::write(plan.output_dir(), &page)?;
+    close(&plan, &measured, &page, common)
+}
+
+/// The traces of the training split.
+fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter: &Reporter) -> Result<Vec<Trace>> {
+    let path = plan.output_dir().join("traces.jsonl");
+    let wanted = stage("debate", plan, &["team"], &[])?;
+    if is_done(plan.output_dir(), &wanted) {
+        reporter.say("debate: done before");
+        return Ok(read_jsonl(&path)?);
+    }
+    reporter.say(&format!("debate: {} over {} documents", plan.config().team.protocol, splits.train.len()));
+    let protocol = Protocol::named(&plan.config().team.protocol).context("the plan checked the protocol's name")?;
+    let (traces, _) = debate::traces(plan, protocol, client, &splits.train, reporter)?;
+    write_jsonl(&path, &traces)?;
+    wanted.seal(plan.output_dir(), &["traces.jsonl"])?;
+    reporter.say(&debate::told(&traces));
+    Ok(traces)
+}
+
+/// A stage's manifest: the seed, the sections of the config that decide it, the documents, and the
+/// files that earlier stages wrote.
+pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Result<Manifest> {
+    let config = serde_json::to_value(plan.config())?;
+    let data = &plan.config().data;
+    let mut parts = BTreeMap::from([("seed".to_string(), plan.config().seed.to_string())]);
+    for section in sections {
+        let mut written = config.get(*section).cloned().unwrap_or_default();
+        // How answers are fetched does not decide what they are.
+        if let Some(team) = written.as_object_mut().filter(|_| *section == "team") {
+            for key in ["base_url", "api_key_env", "in_flight", "timeout_s", "max_attempts", "cassette"] {
+                team.remove(key);
+            }
+        }
+        parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
+    }
+    for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {
+        parts.insert(split.into(), session::hash_of(file)?);
+    }
+    for file in earlier {
+        parts.insert((*file).into(), session::hash_of(&plan.output_dir().join(file))?);
+    }
+    Ok(Manifest::new(name, parts))
+}
+
+/// Reads the splits and refuses what would make the verdict void.
+pub fn splits(plan: &Plan) -> Result<Splits> {
+    let data = &plan.config().data;
+    let splits = Splits { train: read_documents(&data.train)?, dev: read_documents(&data.dev)?, test: read_documents(&data.test)? };
+    for (name, documents, file) in [("train", &splits.train, &data.train), ("dev", &splits.dev, &data.dev), ("test", &splits.test, &data.test)] {
+        if documents.is_empty() {
+            return Err(session::refused(format!("E208: {}: the {name} split has no document", file.display())));
+        }
+        if name != "train" && documents.iter().any(|document| document.gold.is_none()) {
+            return Err(session::refused(format!("E209: {}: every document of the {name} split needs gold", file.display())));
+        }
+    }
+    for (name, measured) in [("dev", &splits.dev), ("test", &splits.test)] {
+        let found = leaks(&splits.train, measured);
+        if let Some(leak) = found.first() {
+            return Err(session::refused(format!(
+                "E207: {} training documents stand in the {name} split as well, such as \"{}\" and \"{}\" ({:.0} % of their word 5-grams): remove them from one of the two, or the verdict is void",
+                found.len(), leak.train, leak.measured, 100.0 * leak.overlap
+            )));
+        }
+    }
+    Ok(splits)
+}
+
+fn dry_run(plan: &Plan, splits: &Splits) -> String {
+    let (config, schema) = (plan.config(), plan.schema());
+    let calls = |documents: usize, protocol: &str| match protocol {
+        "aeio" => format!("{documents} to {}", 2 * documents),
+        "type_agents" => format!("{} to {}", documents * schema.entities.len(), documents * (schema.entities.len() + schema.relations.len())),
+        _ => format!("{} or more, by the number of conflicts", documents * schema.entities.len()),
+    };
+    let mut text = format!("{}\n  run directory: {}\n", config.title, plan.output_dir().display());
+    text += &format!("  2. team {} ({}), {} training documents: {} calls\n", config.team.protocol, config.team.model, splits.train.len(), calls(splits.train.len(), &config.team.protocol));
+    text += &format!("  3. filter at {} (entities), {} (relations), mode {}\n", config.filter.threshold, config.filter.relation_threshold, config.filter.mode);
+    text += &format!("  5. {}: LoRA r {}, {} epochs, learning rate {}\n", config.base_model, config.lora.r, config.train.num_epochs, config.train.learning_rate);
+    for system in &config.eval.systems {
+        let asked = if system == "base" { "no calls, in this process".to_string() } else { format!("{} calls", calls(splits.test.len(), system)) };
+        text += &format!("  6. {system} over {} test documents: {asked}\n", splits.test.len());
+    }
+    match (&config.team.base_url, &config.team.cassette) {
+        (Some(url), _) => text += &format!("  live answers from {url}; price them per token of your provider\n"),
+        (None, Some(cassette)) => text += &format!("  replay of {}: no cost\n", cassette.display()),
+        (None, None) => {}
+    }
+    text
+}
+
+/// Writes what closes a run, prints the table, and says whether too much failed.
+fn close(plan: &Plan, measured: &Measured, page: &crate::report::RunReport, common: &Common) -> Result<Outcome> {
+    let out = plan.output_dir();
+    let config = serde_json::to_value(plan.config())?;
+    let stages: Vec<String> = ["debate", "distill", "train", "verdict"].map(String::from).to_vec();
+    let manifest = serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"), "seed": plan.config().seed, "config_sha256": hash_bytes(config.to_string().as_bytes()),
+        "config": config, "stages": stages,
+    });
+    write_atomic(&out.join("manifest.json"), format!("{manifest:#}\n").as_bytes())?;
+    if common.json {
+        println!("{}", serde_json::json!({"out": out, "headline": page.headline(), "comparison": measured.comparison}));
+    } else {
+        print!("{}", table::comparison(&measured.comparison));
+        println!("\n{}", page.headline());
+        println!("report: {}", out.join("report.html").display());
+    }
+    let worst = measured.failed.iter().max_by_key(|(name, failed)| (*failed, std::cmp::Reverse(name.as_str())));
+    Ok(match worst {
+        // The untrained student is expected to fail; it is measured, not trusted.
+        Some((_, failed)) if *failed > plan.config().eval.max_failures => Outcome::TooManyFailures,
+        _ => Outcome::Done,
+    })
+}

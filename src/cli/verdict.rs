@@ -1,0 +1,217 @@
+//! The verdict of a run: every system reads the test split, one scorer for all. 6. of the arrow.
+
+use super::learn::Trained;
+use super::run::{Splits, stage};
+use super::session::{self, Reporter};
+use super::{Common, debate};
+use crate::config::Plan;
+use crate::eval::bootstrap::Resampling;
+use crate::eval::compare::{System, compare};
+use crate::eval::{Comparison, Mode, Rules};
+use crate::ie::{Document, Prediction, Status};
+use crate::report::{Fact, RunReport, Split, Stage, TrainingPoint};
+use crate::store::{is_done, read_jsonl, read_predictions, write_atomic, write_jsonl, write_predictions};
+use crate::student::{Reader, Student, device};
+use crate::team::{Client, Protocol};
+use crate::trace::{Settled, Trace};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What was measured.
+pub struct Measured {
+    /// All systems on the test split.
+    pub comparison: Comparison,
+    /// Failed or refused documents by system; the untrained base is not in it.
+    pub failed: BTreeMap<String, usize>,
+    /// Traces of the protocols on the test split.
+    pub traces: BTreeMap<String, Vec<Trace>>,
+}
+
+/// Name of the untrained student in tables and files.
+pub const BASE: &str = "base";
+/// Name of the student in tables and files.
+pub const STUDENT: &str = "student";
+
+/// Lets every system read the test split, or takes what an earlier call left.
+pub fn measure(plan: &Plan, weights: &Path, client: &Client, test: &[Document], common: &Common, reporter: &Reporter) -> Result<Measured> {
+    let out = plan.output_dir();
+    let (mut systems, mut failed, mut traces) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    let mut names = plan.config().eval.systems.clone();
+    names.push(STUDENT.into());
+    for name in &names {
+        let file = format!("predictions/{name}.jsonl");
+        let path = out.join(&file);
+        let predictions = match Protocol::named(name) {
+            Some(protocol) => {
+                let traces_file = format!("predictions/{name}.traces.jsonl");
+                let wanted = stage(&format!("predict-{name}"), plan, &["team"], &[])?;
+                if is_done(out, &wanted) {
+                    traces.insert(name.clone(), read_jsonl(&out.join(&traces_file))?);
+                    read_predictions(&path, test)?
+                } else {
+                    reporter.say(&format!("verdict: {name} reads {} test documents", test.len()));
+                    let (heard, _) = debate::traces(plan, protocol, client, test, reporter)?;
+                    let predictions: Vec<Prediction> = heard.iter().zip(test).map(|(trace, document)| trace.prediction(document)).collect();
+                    write_jsonl(&out.join(&traces_file), &heard)?;
+                    traces.insert(name.clone(), heard);
+                    write_predictions(&path, &predictions, test)?;
+                    wanted.seal(out, &[&file, &traces_file])?;
+                    predictions
+                }
+            }
+            None => student_predictions(plan, weights, name, test, common, reporter)?,
+        };
+        if name != BASE {
+            let lost = predictions.iter().filter(|p| matches!(p.status, Status::Failed | Status::Refused)).count();
+            failed.insert(name.clone(), lost);
+        }
+        systems.push(System { name: name.clone(), predictions });
+    }
+    let reference = reference(plan, &names);
+    let how = Resampling { replicates: plan.config().eval.replicates, seed: plan.config().seed };
+    let rules = Rules::new(Mode::Strict, Some(plan.schema()));
+    let comparison = compare(test, &systems, &reference, &rules, how).context("scoring the test split")?;
+    Ok(Measured { comparison, failed, traces })
+}
+
+/// The team if it is measured, else the first system.
+fn reference(plan: &Plan, names: &[String]) -> String {
+    let team = &plan.config().team.protocol;
+    if names.contains(team) { team.clone() } else { names[0].clone() }
+}
+
+/// The untrained base or the student, in this process.
+fn student_predictions(plan: &Plan, weights: &Path, name: &str, test: &[Document], common: &Common, reporter: &Reporter) -> Result<Vec<Prediction>> {
+    let out = plan.output_dir();
+    let file = format!("predictions/{name}.jsonl");
+    let adapter = ["adapter/adapter_model.safetensors"];
+    let mut wanted = stage(&format!("predict-{name}"), plan, &["eval", "base_model"], if name == STUDENT { &adapter } else { &[] })?;
+    wanted.parts.insert("weights".into(), weights_hash(weights)?);
+    let wanted = crate::store::Manifest::new(&wanted.stage, wanted.parts);
+    if is_done(out, &wanted) {
+        return Ok(read_predictions(&out.join(&file), test)?);
+    }
+    reporter.say(&format!("verdict: {name} reads {} test documents", test.len()));
+    let device = device::open(&common.device)?;
+    let student = Student::load(weights, &device)?;
+    let model = if name == STUDENT {
+        let (model, ignored) = student.model.clone().with_peft(&out.join("adapter"))?;
+        ignored.iter().for_each(|key| reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored")));
+        model
+    } else {
+        student.model.clone()
+    };
+    let reader = Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
+    let mut predictions = Vec::new();
+    // In parts, so that there is progress to see and Ctrl-C is heard.
+    for part in test.chunks(32) {
+        predictions.extend(reader.read(part)?);
+        reporter.step(&format!("{name} reads"), predictions.len(), test.len());
+        if session::stopped() {
+            return Err(session::interrupted());
+        }
+    }
+    write_predictions(&out.join(&file), &predictions, test)?;
+    wanted.seal(out, &[&file])?;
+    Ok(predictions)
+}
+
+/// The identity of the weights: the file's hash, or that of a directory's config and index.
+pub fn weights_hash(weights: &Path) -> Result<String> {
+    if weights.is_file() {
+        return session::hash_of(weights);
+    }
+    let mut names: Vec<_> = std::fs::read_dir(weights).with_context(|| format!("{}", weights.display()))?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    names.sort();
+    let mut all = String::new();
+    for path in names.iter().filter(|path| path.is_file()) {
+        all += &session::hash_of(path)?;
+    }
+    Ok(crate::store::hash_bytes(all.as_bytes()))
+}
+
+/// The run as its report tells it; also writes `results_<time>.json` and the samples.
+pub fn page(plan: &Plan, splits: &Splits, traces: &[Trace], measured: &Measured, trained: &Trained) -> Result<RunReport> {
+    let config = plan.config();
+    let fact = |name: &str, value: String| Fact { name: name.into(), value };
+    let split = |name: &str, documents: &[Document]| {
+        let gold = || documents.iter().filter_map(|document| document.gold.as_ref());
+        Split {
+            name: name.into(),
+            documents: documents.len() as u64,
+            entities: gold().map(|gold| gold.entities.len() as u64).sum(),
+            relations: gold().map(|gold| gold.relations.len() as u64).sum(),
+            events: gold().map(|gold| gold.events.len() as u64).sum(),
+        }
+    };
+    let test_name = |(name, traces): (&String, &Vec<Trace>)| debated(&format!("{name} on test"), traces);
+    let mut stages = vec![debated(&format!("{} on train", config.team.protocol), traces), trained.filtered.clone()];
+    stages.extend(measured.traces.iter().map(test_name));
+    let training: Vec<TrainingPoint> = trained.log.clone();
+    let report = RunReport {
+        title: config.title.clone(),
+        config: vec![
+            fact("Team", format!("{} of {}", config.team.protocol, config.team.model)),
+            fact("Student", config.base_model.clone()),
+            fact("LoRA", format!("r {}, alpha {}, all linear layers", config.lora.r, config.lora.alpha)),
+            fact("Training", format!("{} epochs, peak learning rate {}, {} examples a step", config.train.num_epochs, config.train.learning_rate, config.train.micro_batch_size * config.train.gradient_accumulation_steps)),
+            fact("Filter", format!("entities from {}, relations from {}, mode {}", config.filter.threshold, config.filter.relation_threshold, config.filter.mode)),
+            fact("Seed", config.seed.to_string()),
+        ],
+        corpus: vec![split("train", &splits.train), split("dev", &splits.dev), split("test", &splits.test)],
+        stages,
+        comparison: Some(measured.comparison.clone()),
+        team: config.team.protocol.clone(),
+        student: STUDENT.into(),
+        training,
+        hardware: format!("{} threads, {}", rayon::current_num_threads(), std::env::consts::ARCH),
+        notes: vec![
+            "Strict micro F1: an entity counts only with its exact span and type, a relation only with both typed ends and its direction. A failed document counts as missed.".into(),
+            "The best checkpoint was chosen on the dev split; nothing was chosen on the test split. Gold of the training split audits the filter and is never trained on.".into(),
+            "Seconds of the team are those of its recorded calls, one after the other; seconds of the student are its share of a batch on this machine. They compare orders of magnitude, not machines.".into(),
+        ],
+        cost: None,
+    };
+    let text = serde_json::to_string_pretty(&report)?;
+    write_atomic(&plan.output_dir().join(crate::report::RUN_REPORT), text.as_bytes())?;
+    results(plan, measured)?;
+    Ok(report)
+}
+
+fn debated(name: &str, traces: &[Trace]) -> Stage {
+    let cost = traces.iter().fold(crate::ie::Cost::default(), |sum, trace| sum.plus(trace.cost()));
+    let mut kept = BTreeMap::new();
+    for trace in traces {
+        for label in trace.extraction.entities.iter().map(|e| &e.label).chain(trace.extraction.relations.iter().map(|r| &r.label)) {
+            *kept.entry(label.clone()).or_default() += 1;
+        }
+    }
+    let conflicts: Vec<_> = traces.iter().flat_map(|trace| &trace.conflicts).collect();
+    let settled = |how: Settled| conflicts.iter().filter(|conflict| conflict.settled == how).count() as u64;
+    let mut dropped = BTreeMap::new();
+    for (what, count) in [
+        ("turns without a usable answer", traces.iter().map(Trace::failed_turns).sum::<usize>() as u64),
+        ("conflicts left to the summarizer", settled(Settled::Summarizer)),
+        ("conflicts unsettled", settled(Settled::Failed)),
+    ] {
+        if count > 0 {
+            dropped.insert(what.into(), count);
+        }
+    }
+    let tokens = cost.prompt_tokens.zip(cost.completion_tokens).map(|(read, written)| read + written);
+    let conflicts = (!conflicts.is_empty()).then_some(conflicts.len() as u64);
+    Stage { name: name.into(), documents: traces.len() as u64, calls: cost.calls, tokens, conflicts, kept, dropped }
+}
+
+/// `results_<time>.json`, once per verdict: a second call with the same outcome adds none.
+fn results(plan: &Plan, measured: &Measured) -> Result<()> {
+    let out = plan.output_dir();
+    let text = format!("{:#}\n", serde_json::to_value(&measured.comparison)?);
+    let earlier = std::fs::read_dir(out)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut earlier = earlier.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("results_")));
+    if earlier.any(|path| std::fs::read_to_string(path).is_ok_and(|found| found == text)) {
+        return Ok(());
+    }
+    Ok(write_atomic(&out.join(format!("results_{}.json", session::stamp())), text.as_bytes())?)
+}
