@@ -175,7 +175,7 @@ impl Model {
         all.insert("model.embed_tokens.weight".to_owned(), Weight::Matrix(self.embed.clone()));
         all.insert("model.norm.weight".to_owned(), Weight::Vector(self.norm.weight.clone()));
         if !self.config.tied {
-            all.insert("lm_head.weight".to_owned(), Weight::Matrix(self.head.clone().transpose()));
+            all.insert("lm_head.weight".to_owned(), Weight::Matrix(self.head_rows.clone()));
         }
         for (layer, block) in self.blocks.iter().enumerate() {
             for place in 0..TARGETS.len() {
