@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
 use understudy::student::{Model, Row, Student, Weights, share};
-use understudy::template::Message;
+use understudy::template::{ChatTemplate, Message};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -193,6 +193,29 @@ fn an_adapter_survives_being_written_and_read_bit_for_bit() {
     assert!(names.is_empty());
 }
 
+#[test]
+fn chat_templates_render_as_transformers_renders_them() {
+    let text = std::fs::read_to_string(golden("chat.json")).unwrap();
+    let golden: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let tokens =
+        golden["tokens"].as_object().unwrap().iter().map(|(name, text)| (name.as_str(), text.as_str().unwrap()));
+    let tokens: Vec<(&str, &str)> = tokens.collect();
+    let cases = golden["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 24);
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let source = golden["templates"][name].as_str().unwrap();
+        let template = ChatTemplate::new(source, &tokens, "2024-07-26").unwrap();
+        let messages: Vec<Message> = serde_json::from_value(case["messages"].clone()).unwrap();
+        let rendered = template.render(&messages, case["ask"].as_bool().unwrap()).unwrap();
+        assert_eq!(rendered.text, case["text"].as_str().unwrap(), "{name}");
+        assert_eq!(rendered.contents.len(), messages.len());
+        for (range, message) in rendered.contents.iter().zip(&messages) {
+            assert_eq!(&rendered.text[range.clone()], message.content.trim(), "{name}");
+        }
+    }
+}
+
 /// The real model, where the machine has one.
 fn real() -> Option<Student> {
     let Ok(path) = std::env::var("UNDERSTUDY_MODEL") else {
@@ -210,6 +233,9 @@ fn the_default_student_gives_the_ids_and_logits_of_transformers() {
     let ids: Vec<u32> = serde_json::from_value(golden["ids"].clone()).unwrap();
     assert!(ids.len() >= 64);
     assert_eq!(student.tokenizer.encode_text(golden["text"].as_str().unwrap()).unwrap(), ids);
+    let messages: Vec<Message> = serde_json::from_value(golden["messages"].clone()).unwrap();
+    let chat: Vec<u32> = serde_json::from_value(golden["chat_ids"].clone()).unwrap();
+    assert_eq!(student.tokenizer.prompt(&messages).unwrap(), chat);
     let logits = numbers(student.model.logits(&ids));
     let vocab = student.model.config().vocab;
     let stride = golden["stride"].as_u64().unwrap() as usize;

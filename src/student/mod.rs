@@ -7,6 +7,8 @@ mod config;
 pub mod device;
 mod directory;
 mod error;
+#[cfg(test)]
+mod file_tests;
 mod generate;
 mod gguf;
 mod gguf_tokenizer;
@@ -19,6 +21,8 @@ mod quant;
 mod rope;
 mod safetensors;
 mod tokenizer;
+#[cfg(test)]
+mod tokenizer_tests;
 mod weights;
 
 use burn::tensor::Device;
