@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
 use understudy::student::{Model, Row, Student, Weights, share};
-use understudy::template::Message;
+use understudy::template::{ChatTemplate, Message};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -193,6 +193,29 @@ fn an_adapter_survives_being_written_and_read_bit_for_bit() {
     assert!(names.is_empty());
 }
 
+#[test]
+fn chat_templates_render_as_transformers_renders_them() {
+    let text = std::fs::read_to_string(golden("chat.json")).unwrap();
+    let golden: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let tokens =
+        golden["tokens"].as_object().unwrap().iter().map(|(name, text)| (name.as_str(), text.as_str().unwrap()));
+    let tokens: Vec<(&str, &str)> = tokens.collect();
+    let cases = golden["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 24);
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let source = golden["templates"][name].as_str().unwrap();
+        let template = ChatTemplate::new(source, &tokens, "2024-07-26").unwrap();
+        let messages: Vec<Message> = serde_json::from_value(case["messages"].clone()).unwrap();
+        let rendered = template.render(&messages, case["ask"].as_bool().unwrap()).unwrap();
+        assert_eq!(rendered.text, case["text"].as_str().unwrap(), "{name}");
+        assert_eq!(rendered.contents.len(), messages.len());
+        for (range, message) in rendered.contents.iter().zip(&messages) {
+            assert_eq!(&rendered.text[range.clone()], message.content.trim(), "{name}");
+        }
+    }
+}
+
 /// The real model, where the machine has one.
 fn real() -> Option<Student> {
     let Ok(path) = std::env::var("UNDERSTUDY_MODEL") else {
@@ -210,6 +233,9 @@ fn the_default_student_gives_the_ids_and_logits_of_transformers() {
     let ids: Vec<u32> = serde_json::from_value(golden["ids"].clone()).unwrap();
     assert!(ids.len() >= 64);
     assert_eq!(student.tokenizer.encode_text(golden["text"].as_str().unwrap()).unwrap(), ids);
+    let messages: Vec<Message> = serde_json::from_value(golden["messages"].clone()).unwrap();
+    let chat: Vec<u32> = serde_json::from_value(golden["chat_ids"].clone()).unwrap();
+    assert_eq!(student.tokenizer.prompt(&messages).unwrap(), chat);
     let logits = numbers(student.model.logits(&ids));
     let vocab = student.model.config().vocab;
     let stride = golden["stride"].as_u64().unwrap() as usize;
@@ -308,4 +334,44 @@ fn the_default_student_answers_with_a_cache_as_without() {
         }
     }
     assert!(answers[0].text.contains("Paris"), "{}", answers[0].text);
+}
+
+/// Processor time of this process so far, all threads; 100 ticks a second.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind_name = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    behind_name.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+#[test]
+fn a_training_step_of_the_default_student_is_timed_where_asked() {
+    if std::env::var("UNDERSTUDY_BENCH").is_err() {
+        println!("skipped: set UNDERSTUDY_BENCH and UNDERSTUDY_MODEL to time a step");
+        return;
+    }
+    let Some(student) = real() else { return };
+    let model = student.model.clone().adapted(&Default::default(), 1).unwrap();
+    let prefix: Vec<u32> = (0..150).map(|i| 1000 + i * 7).collect();
+    let rows: Vec<Vec<u32>> = (0..16).map(|r| (0..66).map(|i| 2000 + r * 97 + i * 13).collect()).collect();
+    let rows: Vec<Row> = rows.iter().map(|ids| Row { ids, supervised: 46..66, weight: 1.0 }).collect();
+    let steps = std::env::var("UNDERSTUDY_BENCH").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    for _ in 0..steps {
+        let tracked = model.tracked();
+        let (start, busy) = (std::time::Instant::now(), cpu_seconds());
+        let loss = tracked.loss_sum(&prefix, &rows, None).unwrap();
+        let forward = start.elapsed().as_secs_f64();
+        let grads = loss.backward();
+        let sum: f32 = tracked.adapters().iter().map(|(_, f)| numbers(f.grad(&grads).unwrap().abs().sum())[0]).sum();
+        let all = start.elapsed().as_secs_f64();
+        let busy = cpu_seconds() - busy;
+        println!("forward {forward:.2} s, step {all:.2} s ({busy:.2} s of processor time), {sum} of gradient");
+    }
+    let prompts: Vec<Vec<u32>> =
+        rows.iter().map(|row| prefix.iter().chain(&row.ids[..50]).copied().collect()).collect();
+    let (start, busy) = (std::time::Instant::now(), cpu_seconds());
+    let answers = student.generate(&prompts, 32).unwrap();
+    let tokens: usize = answers.iter().map(|answer| answer.ids.len()).sum();
+    let seconds = start.elapsed().as_secs_f64();
+    let busy = cpu_seconds() - busy;
+    println!("generated {tokens} tokens for 16 prompts in {seconds:.2} s ({busy:.2} s of processor time)");
 }

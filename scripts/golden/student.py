@@ -1,12 +1,14 @@
 """Numbers for tests/golden.rs, from PyTorch, transformers and PEFT in f32 on the CPU.
 
-    pip install torch transformers peft safetensors
+    pip install torch transformers peft safetensors gguf
     python scripts/golden/student.py tiny tests/golden
-    python scripts/golden/student.py real HF_DIR tests/golden/smollm2.json
+    python scripts/golden/student.py chat tests/golden/chat.json
+    python scripts/golden/student.py real SmolLM2-135M-Instruct.Q4_1.gguf tests/golden/smollm2.json
 
 `tiny` writes models with random, non-uniform weights (untied, tied, and with Qwen biases and
-norms), their logits, and the LoRA gradients of one summed loss. `real` takes a directory that
-`Student::write_hf` wrote and keeps, per position, the eight highest logits and 64 strided ones.
+norms), their logits, and the LoRA gradients of one summed loss. `chat` renders conversations with
+several ways of writing a chat template. `real` lets transformers read the GGUF file itself and
+keeps, per position, the eight highest logits and 64 strided ones, and the ids of a conversation.
 """
 
 import json
@@ -107,23 +109,137 @@ def lora(model, ids, path):
 
 
 def real(path, out):
-    from transformers import PreTrainedTokenizerFast
+    from transformers import AutoTokenizer
 
-    model = AutoModelForCausalLM.from_pretrained(path, torch_dtype=torch.float32, attn_implementation="eager").eval()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(Path(path) / "tokenizer.json"))
+    path = Path(path)
+    model = AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=torch.float32, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     ids = tokenizer(TEXT, add_special_tokens=False)["input_ids"]
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0]
     stride = logits.shape[1] // 64
     top = logits.topk(8)
+    chat = tokenizer.apply_chat_template(CONVERSATIONS[1], add_generation_prompt=True, return_dict=False)
     golden = {
         "text": TEXT, "ids": ids, "stride": stride,
         "top_ids": top.indices.tolist(),
         "top_logits": [[round(x, 5) for x in row] for row in top.values.tolist()],
         "sample": [[round(x, 5) for x in row] for row in logits[:, ::stride][:, :64].tolist()],
+        "messages": CONVERSATIONS[1], "chat_ids": chat,
     }
     Path(out).write_text(json.dumps(golden, ensure_ascii=True) + "\n")
 
 
+CONVERSATIONS = [
+    [{"role": "user", "content": "  Who left?\n"}],
+    [{"role": "system", "content": "You extract\nfacts. "}, {"role": "user", "content": " Ann left Rome in 1999. "}],
+    [{"role": "system", "content": "s"}, {"role": "user", "content": "a <b> & 'c' \u00e9"},
+     {"role": "assistant", "content": " {\"x\": 1}"}, {"role": "user", "content": "d"}],
+]
+
+# The ways in which published templates are written: concatenation, trimming and dates, white
+# space control and namespaces, methods and slices, training tags, filters.
+TEMPLATES = {
+    "concatenated": """{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
+Be good.<|im_end|>
+' }}{% endif %}{{'<|im_start|>' + message['role'] + '
+' + message['content'] + '<|im_end|>' + '
+'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
+' }}{% endif %}""",
+    "trimmed": """{{- bos_token }}
+{%- if not date_string is defined %}
+    {%- if strftime_now is defined %}
+        {%- set date_string = strftime_now("%d %b %Y") %}
+    {%- else %}
+        {%- set date_string = "26 Jul 2024" %}
+    {%- endif %}
+{%- endif %}
+{%- if messages[0]['role'] == 'system' %}
+    {%- set system_message = messages[0]['content']|trim %}
+    {%- set messages = messages[1:] %}
+{%- else %}
+    {%- set system_message = "" %}
+{%- endif %}
+{{- "<|start_header_id|>system<|end_header_id|>\n\nToday Date: " + date_string + "\n\n" + system_message }}
+{{- "<|eot_id|>" }}
+{%- for message in messages %}
+    {%- if not (message.role == 'ipython' or 'tool_calls' in message) %}
+        {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
+{%- endif %}
+""",
+    "namespaced": """{%- if tools %}
+    {{- raise_exception('no tools here') }}
+{%- else %}
+    {%- if messages[0].role == 'system' %}
+        {{- '<|im_start|>system\n' + messages[0].content + '<|im_end|>\n' }}
+    {%- endif %}
+{%- endif %}
+{%- set ns = namespace(multi_step_tool=true, last_query_index=messages|length - 1) %}
+{%- for message in messages[::-1] %}
+    {%- set index = (messages|length - 1) - loop.index0 %}
+    {%- if ns.multi_step_tool and message.role == "user" and message.content is string and not(message.content.startswith('<tool_response>') and message.content.endswith('</tool_response>')) %}
+        {%- set ns.multi_step_tool = false %}
+        {%- set ns.last_query_index = index %}
+    {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- if (message.role == "user") or (message.role == "system" and not loop.first) %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
+    {%- elif message.role == "assistant" %}
+        {%- set content = message.content %}
+        {%- if '</think>' in content %}
+            {%- set content = content.split('</think>')[-1].lstrip('\n') %}
+        {%- endif %}
+        {{- '<|im_start|>' + message.role + '\n' + content }}
+        {{- '<|im_end|>\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+    {%- if enable_thinking is defined and enable_thinking is false %}
+        {{- '<think>\n\n</think>\n\n' }}
+    {%- endif %}
+{%- endif %}""",
+    "blocks": """{% for message in messages %}
+    {% if message.role == "user" %}
+[INST] {{ message.content.strip() }} [/INST]
+    {% elif message.role == "assistant" %}
+        {%- generation %}
+ {{ message.content }}{{ eos_token }}
+        {%- endgeneration %}
+
+    {% else %}
+<<{{ message.role.upper() }}: {{ message.content }}>>
+    {% endif %}
+{% endfor %}
+{{ {"n": 1.5, "none": none, "roles": ["<a>", "b & 'c'"]} | tojson }}
+{{ ["x", {"y": 2}] | tojson(indent=2) }}
+""",
+}
+
+
+def chat(out):
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    tokens = {"bos_token": "<s>", "eos_token": "</s>"}
+    cases = []
+    for name, template in TEMPLATES.items():
+        # The clock is not to decide: a date that both sides know.
+        fixed = template.replace('strftime_now("%d %b %Y")', '"26 Jul 2024"')
+        for messages in CONVERSATIONS:
+            for ask in [True, False]:
+                text, _ = render_jinja_template([messages], chat_template=fixed, add_generation_prompt=ask,
+                                                enable_thinking=False, **tokens)
+                cases.append({"name": name, "messages": messages, "ask": ask, "text": text[0]})
+    golden = {"tokens": tokens, "templates": TEMPLATES, "cases": cases}
+    Path(out).write_text(json.dumps(golden, indent=1, ensure_ascii=True) + "\n")
+
+
 if __name__ == "__main__":
-    tiny(Path(sys.argv[2])) if sys.argv[1] == "tiny" else real(sys.argv[2], sys.argv[3])
+    verb, *paths = sys.argv[1:]
+    {"tiny": tiny, "chat": chat, "real": real}[verb](*map(Path, paths))

@@ -322,7 +322,7 @@ impl<'a> Fields<'a> {
             let kind = inner.get("rope_type").or(inner.get("type")).and_then(Value::as_str).unwrap_or("default");
             let need = |key: &str| inner.number(key)?.ok_or_else(|| inner.wrong(key, "a number"));
             scaling = match kind {
-                "default" => RopeScaling::None,
+                "default" => continue,
                 "linear" => RopeScaling::Linear(need("factor")?),
                 "llama3" => RopeScaling::Llama3 {
                     factor: need("factor")?,

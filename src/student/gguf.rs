@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Arrays inside arrays deeper than this are refused.
 const MAX_DEPTH: usize = 4;
+/// Tensors of more numbers than this are refused, so that their size in bytes fits a machine word.
+const MAX_NUMBERS: usize = 1 << 56;
 /// More array items than this, all arrays together, are refused; a vocabulary with its merges has about 10^6.
 const MAX_ITEMS: usize = 1 << 23;
 
@@ -197,7 +199,7 @@ impl Reader<'_> {
         for _ in 0..rank {
             let dim = usize::try_from(self.u64("a dimension")?).unwrap_or(usize::MAX);
             values = match values.checked_mul(dim) {
-                Some(values) if dim > 0 => values,
+                Some(values) if dim > 0 && values <= MAX_NUMBERS => values,
                 _ => return self.fail(format!("tensor \"{name}\" has an impossible dimension {dim}")),
             };
             dims.push(dim);

@@ -7,7 +7,8 @@ use rand_chacha::ChaCha12Rng;
 /// `y = xW + b + s·(xA)B`; `W` and `b` are never tracked.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
-    /// `[in, out]`, a view of the stored `[out, in]`
+    /// `[in, out]` row by row, the transpose of what files hold: with few tokens the CPU's matrix
+    /// product then reads it in place instead of packing it anew for every token.
     pub weight: Tensor<2>,
     /// `[1, out]`
     pub bias: Option<Tensor<2>>,
@@ -31,8 +32,7 @@ impl Linear {
     /// The same layer with its update inside the weight.
     pub fn merged(&self) -> Linear {
         let weight = match &self.adapter {
-            // Added in the stored orientation, so that the result is again a view of [out, in].
-            Some(adapter) => (self.weight.clone().transpose() + adapter.dense().transpose()).transpose(),
+            Some(adapter) => self.weight.clone() + adapter.dense(),
             None => self.weight.clone(),
         };
         Linear { weight, bias: self.bias.clone(), adapter: None }

@@ -127,8 +127,8 @@ impl Model {
             // The highest score's chance is 1 over the sum of exp(score - highest).
             let log_sum = highest - chances.clone().max_dim(1).log();
             losses.push((log_sum - chosen).reshape([length]));
-            let expected = chances.matmul(self.head.clone().transpose());
-            let wanted = self.head.clone().transpose().select(0, targets);
+            let expected = chances.matmul(self.head_rows.clone());
+            let wanted = self.head_rows.clone().select(0, targets);
             slopes.push((expected - wanted) * Tensor::<2>::from_data(weights, device));
         }
         (Tensor::cat(losses, 0), Tensor::cat(slopes, 0))

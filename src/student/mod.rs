@@ -8,6 +8,8 @@ pub mod device;
 mod directory;
 mod error;
 mod extractor;
+#[cfg(test)]
+mod file_tests;
 mod generate;
 mod gguf;
 mod gguf_tokenizer;
@@ -20,6 +22,8 @@ mod quant;
 mod rope;
 mod safetensors;
 mod tokenizer;
+#[cfg(test)]
+mod tokenizer_tests;
 mod weights;
 
 use burn::tensor::Device;

@@ -8,7 +8,7 @@ use super::block::{Attention, Block, Mlp, Norm};
 use super::config::ModelConfig;
 use super::error::{Result, StudentError};
 use super::linear::Linear;
-use super::lora::{Adapter, LoraConfig, TARGETS};
+use super::lora::{Adapter, LoraConfig, TARGETS, materialised};
 use super::rope::Rope;
 use super::weights::Weights;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -22,8 +22,10 @@ pub struct Model {
     pub(crate) embed: Tensor<2>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) norm: Norm,
-    /// `[d_model, vocab]`, a view of the stored `[vocab, d_model]`
+    /// `[d_model, vocab]`
     pub(crate) head: Tensor<2>,
+    /// `[vocab, d_model]`, the same numbers; the embedding where the two are tied
+    pub(crate) head_rows: Tensor<2>,
     pub(crate) rope: Rope,
     pub(crate) lora: Option<LoraConfig>,
 }
@@ -37,13 +39,14 @@ impl Model {
         let embed = loader.matrix("model.embed_tokens", config.vocab, config.d_model)?;
         let blocks = (0..config.layers).map(|layer| loader.block(layer)).collect::<Result<_>>()?;
         let norm = loader.norm("model.norm", config.d_model)?;
-        let head = match config.tied {
-            true => embed.clone().transpose(),
-            false => loader.matrix("lm_head", config.vocab, config.d_model)?.transpose(),
+        let head_rows = match config.tied {
+            true => embed.clone(),
+            false => loader.matrix("lm_head", config.vocab, config.d_model)?,
         };
+        let head = materialised(head_rows.clone().transpose(), &device);
         let rope = Rope::new(&config, &device);
         let unused = weights.finish()?;
-        Ok((Model { config, device, embed, blocks, norm, head, rope, lora: None }, unused))
+        Ok((Model { config, device, embed, blocks, norm, head, head_rows, rope, lora: None }, unused))
     }
 
     /// The model's shape.
@@ -287,7 +290,7 @@ impl Loader<'_> {
 
     fn linear(&mut self, layer: usize, place: usize, outputs: usize, inputs: usize, bias: bool) -> Result<Linear> {
         let name = linear_name(layer, place);
-        let weight = self.matrix(&name, outputs, inputs)?.transpose();
+        let weight = materialised(self.matrix(&name, outputs, inputs)?.transpose(), self.device);
         let bias = bias.then(|| self.tensor(&format!("{name}.bias"), &[outputs], [1, outputs])).transpose()?;
         Ok(Linear { weight, bias, adapter: None })
     }

@@ -175,7 +175,7 @@ impl Model {
         all.insert("model.embed_tokens.weight".to_owned(), Weight::Matrix(self.embed.clone()));
         all.insert("model.norm.weight".to_owned(), Weight::Vector(self.norm.weight.clone()));
         if !self.config.tied {
-            all.insert("lm_head.weight".to_owned(), Weight::Matrix(self.head.clone().transpose()));
+            all.insert("lm_head.weight".to_owned(), Weight::Matrix(self.head_rows.clone()));
         }
         for (layer, block) in self.blocks.iter().enumerate() {
             for place in 0..TARGETS.len() {
@@ -282,4 +282,94 @@ fn read_config(json: &Value, path: &Path) -> Result<(LoraConfig, Vec<String>)> {
     let known = |key: &str| KNOWN.contains(&key) || REFUSED.contains(&key) || key.starts_with("layers_");
     let ignored = fields.iter().filter(|(key, value)| !known(key) && set(value));
     Ok((lora, ignored.map(|(key, value)| format!("{key} = {value}")).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::student::Weights;
+    use burn::tensor::Device;
+    use std::path::PathBuf;
+
+    fn golden(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+    }
+
+    fn model(name: &str) -> Model {
+        Model::load(Weights::open(&golden(name)).unwrap(), &Device::flex()).unwrap().0
+    }
+
+    /// PEFT's own adapter with one setting changed.
+    fn read_with(key: &str, value: Value) -> Result<(Model, Vec<String>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let from = golden("llama/adapter");
+        let weights = "adapter_model.safetensors";
+        std::fs::copy(from.join(weights), dir.path().join(weights)).unwrap();
+        let mut json: Value =
+            serde_json::from_str(&std::fs::read_to_string(from.join("adapter_config.json")).unwrap()).unwrap();
+        json[key] = value;
+        std::fs::write(dir.path().join("adapter_config.json"), json.to_string()).unwrap();
+        model("llama").with_peft(dir.path())
+    }
+
+    #[test]
+    fn settings_that_change_the_result_are_refused_and_others_are_listed() {
+        for (key, value) in [
+            ("use_dora", json!(true)),
+            ("modules_to_save", json!(["lm_head"])),
+            ("bias", json!("all")),
+            ("rank_pattern", json!({"q_proj": 2})),
+            ("peft_type", json!("IA3")),
+            ("fan_in_fan_out", json!(true)),
+            ("r", json!("four")),
+            ("r", json!(1u64 << 40)),
+            ("lora_alpha", Value::Null),
+        ] {
+            let error = read_with(key, value).err().expect("must be refused").to_string();
+            assert!(
+                error.contains(key.trim_start_matches("lora_")) && error.contains("adapter_config.json"),
+                "{error}"
+            );
+        }
+        let (_, ignored) = read_with("from_the_future", json!(3)).unwrap();
+        assert!(ignored.contains(&"from_the_future = 3".to_owned()), "{ignored:?}");
+    }
+
+    #[test]
+    fn an_adapter_of_another_model_is_refused_by_the_tensor_that_does_not_fit() {
+        let error = read_with("r", json!(8)).unwrap_err().to_string();
+        assert!(error.contains("lora_A") && error.contains("[8, 32]") && error.contains("[4, 32]"), "{error}");
+        let error = model("qwen2").with_peft(&golden("llama/adapter")).unwrap_err().to_string();
+        assert!(error.contains("q_proj"), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::copy(golden("llama/adapter/adapter_config.json"), dir.path().join("adapter_config.json")).unwrap();
+        let write = |names: &[&str]| {
+            let tensors: Vec<(String, Vec<usize>)> = names.iter().map(|n| (n.to_string(), vec![1])).collect();
+            let path = dir.path().join("adapter_model.safetensors");
+            safetensors::write(&path, &tensors, |_| Ok(vec![0.0])).unwrap();
+            model("llama").with_peft(dir.path()).unwrap_err().to_string()
+        };
+        assert!(write(&[]).contains("no layer of this model is adapted"));
+        assert!(write(&["base_model.model.h.0.attn.lora_A.weight"]).contains("matches no layer"));
+        let alone = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
+        assert!(write(&[alone]).contains("expected dimensions"));
+    }
+
+    #[test]
+    fn an_exported_model_with_its_adapter_added_in_is_the_adapted_model() {
+        let adapted = model("llama").with_peft(&golden("llama/adapter")).unwrap().0;
+        let expected: Vec<f32> = adapted.logits(&[1, 2, 3]).into_data().try_into_vec().unwrap();
+        let merged = adapted.merged();
+        let dir = tempfile::tempdir().unwrap();
+        let named = merged.named_weights();
+        let tensors: Vec<(String, Vec<usize>)> = named.iter().map(|(name, w)| (name.clone(), w.dims())).collect();
+        write_json(&dir.path().join("config.json"), &merged.config.to_json()).unwrap();
+        let path = dir.path().join("model.safetensors");
+        safetensors::write(&path, &tensors, |name| named[name].numbers()).unwrap();
+        let again = Model::load(Weights::open(dir.path()).unwrap(), &Device::flex()).unwrap().0;
+        let found: Vec<f32> = again.logits(&[1, 2, 3]).into_data().try_into_vec().unwrap();
+        let worst = expected.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        // Adding sBA into W rounds once more, by some 1e-7 of numbers around 1.
+        assert!(worst <= 1e-4, "{worst}");
+    }
 }

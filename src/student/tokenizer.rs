@@ -65,7 +65,7 @@ impl ChatTokenizer {
         ChatTokenizer::new(path, parts)
     }
 
-    fn new(path: &Path, parts: Parts) -> Result<ChatTokenizer> {
+    pub(crate) fn new(path: &Path, parts: Parts) -> Result<ChatTokenizer> {
         let model = path.display().to_string();
         let bytes = parts.tokenizer.to_string();
         let mut tokenizer = Tokenizer::from_bytes(bytes.as_bytes())

@@ -183,6 +183,7 @@ fn unmark(marked: &str, [open, close]: [char; 2]) -> Option<Rendered> {
 }
 
 /// Python's `json.dumps(value, ensure_ascii=False)`; the engine's own filter also escapes for HTML.
+/// Keys come sorted, not in the order of the template: only templates that print literal maps differ.
 fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
     let escaped = minijinja::filters::tojson(value, indent, options)?;
     let mut rest = escaped.as_str().unwrap_or_default();
@@ -240,4 +241,61 @@ fn strftime(date: &str, format: &str) -> Result<String, Error> {
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(source: &str, messages: &[Message]) -> Result<Rendered, String> {
+        let template = ChatTemplate::new(source, &[("eos_token", "</s>")], "2024-07-05").map_err(|e| e.to_string())?;
+        template.render(messages, true).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn ranges_are_exactly_the_messages() {
+        let source = "{% for m in messages %}[{{ m.role }}] {{ m.content | trim }}{{ eos_token }}{% endfor %}";
+        let messages = [Message::system("  be brief "), Message::user("[user] x</s>"), Message::assistant(" ")];
+        let rendered = render(source, &messages).unwrap();
+        assert_eq!(rendered.text, "[system] be brief</s>[user] [user] x</s></s>[assistant] </s>");
+        let found: Vec<&str> = rendered.contents.iter().map(|range| &rendered.text[range.clone()]).collect();
+        assert_eq!(found, ["be brief", "[user] x</s>"]);
+    }
+
+    #[test]
+    fn a_message_may_hold_private_characters() {
+        let text = "\u{E000}a\u{E001}\u{E002}";
+        let rendered = render("{{ messages[0].content }}.", &[Message::user(text)]).unwrap();
+        assert_eq!((rendered.text.as_str(), &rendered.contents[..]), ("\u{E000}a\u{E001}\u{E002}.", &[0..10][..]));
+    }
+
+    #[test]
+    fn refusals_of_the_template_and_faults_in_it_are_told_apart() {
+        let user = [Message::user("x y")];
+        assert!(
+            render("{{ raise_exception('no system role') }}", &user)
+                .unwrap_err()
+                .contains("refuses these messages: no system role")
+        );
+        assert!(render("{% frobnicate %}", &user).unwrap_err().contains("cannot be rendered"));
+        assert!(render("{{ messages[0].content | frobnicate }}", &user).unwrap_err().contains("cannot be rendered"));
+        assert!(render("{{ strftime_now('%H') }}", &user).unwrap_err().contains("%H"));
+        let two = [Message::user("x y"), Message::user("zz")];
+        let source = "{{ messages[0].content }}{{ messages[1].content[1:] }}";
+        assert!(render(source, &two).unwrap_err().contains("message 2"));
+        assert!(render("{{ messages[0].content[2:] }}", &user).unwrap_err().contains("message 1"));
+    }
+
+    #[test]
+    fn dates_are_given_and_never_read_from_the_clock() {
+        let rendered = render("{{ strftime_now('%d %b %Y, %B %m 100%%') }}", &[]).unwrap();
+        assert_eq!(rendered.text, "05 Jul 2024, July 07 100%");
+    }
+
+    #[test]
+    fn json_is_written_as_python_writes_it() {
+        let user = [Message::user("<b> & 'c' \\ \\u003c \u{e9} \"q\"\n")];
+        let rendered = render("{% set t = '<b> \\\\u003c' %}{{ {'a': [1, t], 'b': none} | tojson }}", &user).unwrap();
+        assert_eq!(rendered.text, r#"{"a": [1, "<b> \\u003c"], "b": null}"#);
+    }
 }
