@@ -4,10 +4,13 @@ pub mod answer;
 pub mod compare;
 pub mod debate;
 pub mod distill;
+pub mod learn;
 pub mod model;
 pub mod report;
+pub mod run;
 pub mod score;
 pub mod session;
+pub mod verdict;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
@@ -66,10 +69,14 @@ pub enum Progress {
 /// The verbs, in the order of the arrow.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// The whole arrow: team, filter, templates, student, verdict
+    Run(run::Args),
     /// Let the team debate about documents, into traces
     Debate(debate::Args),
     /// Filter what the team said into a corpus of templates
     Distill(distill::Args),
+    /// Fine-tune the student on the corpus
+    Train(learn::Args),
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
     /// Predictions against gold: strict micro precision, recall and F1
@@ -119,6 +126,8 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 /// Whatever the verb says; [`exit_code`] turns it into the process's exit code.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
+        Verb::Run(args) => run::run(args, &cli.common),
+        Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Debate(args) => debate::run(args, &cli.common),
         Verb::Distill(args) => distill::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),

@@ -135,17 +135,17 @@ pub fn splits(plan: &Plan) -> Result<Splits> {
     let splits = Splits { train: read_documents(&data.train)?, dev: read_documents(&data.dev)?, test: read_documents(&data.test)? };
     for (name, documents, file) in [("train", &splits.train, &data.train), ("dev", &splits.dev, &data.dev), ("test", &splits.test, &data.test)] {
         if documents.is_empty() {
-            return Err(session::refused(format!("E208: {}: the {name} split has no document", file.display())));
+            return Err(session::refused(format!("E302: {}: the {name} split has no document", file.display())));
         }
         if name != "train" && documents.iter().any(|document| document.gold.is_none()) {
-            return Err(session::refused(format!("E209: {}: every document of the {name} split needs gold", file.display())));
+            return Err(session::refused(format!("E303: {}: every document of the {name} split needs gold", file.display())));
         }
     }
     for (name, measured) in [("dev", &splits.dev), ("test", &splits.test)] {
         let found = leaks(&splits.train, measured);
         if let Some(leak) = found.first() {
             return Err(session::refused(format!(
-                "E207: {} training documents stand in the {name} split as well, such as \"{}\" and \"{}\" ({:.0} % of their word 5-grams): remove them from one of the two, or the verdict is void",
+                "E301: {} training documents stand in the {name} split as well, such as \"{}\" and \"{}\" ({:.0} % of their word 5-grams): remove them from one of the two, or the verdict is void",
                 found.len(), leak.train, leak.measured, 100.0 * leak.overlap
             )));
         }
