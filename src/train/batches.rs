@@ -4,6 +4,7 @@
 //! A window's items depend on the seed, the epoch and the number of items per step, never on how
 //! that number is split into micro-batches and accumulation; so every split gives the same losses.
 
+use super::preflight::TokenizedItem;
 use super::{Purpose, stream};
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
@@ -17,8 +18,54 @@ const POOL: usize = 8;
 /// Prompts that branch more often than this are not looked into further.
 const DEPTH: usize = 64;
 
+/// The order in which a run sees its items.
+pub(super) struct Order {
+    seed: u64,
+    /// Items of one step.
+    size: usize,
+    /// Tokens of each item.
+    lengths: Vec<usize>,
+    groups: Vec<Vec<usize>>,
+    group_of: Vec<usize>,
+    /// An epoch and its windows.
+    epoch: (usize, Vec<Vec<usize>>),
+}
+
+impl Order {
+    pub fn new(items: &[TokenizedItem], seed: u64, size: usize) -> Order {
+        let prompts: Vec<&[u32]> = items.iter().map(|item| &item.ids[..item.supervised.start]).collect();
+        let groups = groups(&prompts);
+        let mut group_of = vec![0; prompts.len()];
+        for (group, members) in groups.iter().enumerate() {
+            members.iter().for_each(|i| group_of[*i] = group);
+        }
+        let lengths: Vec<usize> = items.iter().map(|item| item.ids.len()).collect();
+        let epoch = (0, windows(&groups, &lengths, seed, 0, size));
+        Order { seed, size, lengths, groups, group_of, epoch }
+    }
+
+    /// Steps that see every item once.
+    pub fn steps_per_epoch(&self) -> usize {
+        self.lengths.len().div_ceil(self.size)
+    }
+
+    /// Items of a step, counting from 0.
+    pub fn window(&mut self, step: usize) -> &[usize] {
+        let (epoch, offset) = (step / self.steps_per_epoch(), step % self.steps_per_epoch());
+        if self.epoch.0 != epoch {
+            self.epoch = (epoch, windows(&self.groups, &self.lengths, self.seed, epoch, self.size));
+        }
+        &self.epoch.1[offset]
+    }
+
+    /// Cuts a window into forwards of at most `most` items.
+    pub fn micro_batches(&self, window: &[usize], most: usize) -> Vec<Vec<usize>> {
+        micro_batches(window, &self.group_of, &self.lengths, most)
+    }
+}
+
 /// Groups items by what their prompts begin with. Small remains share a group.
-pub(super) fn groups(prompts: &[&[u32]]) -> Vec<Vec<usize>> {
+fn groups(prompts: &[&[u32]]) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     let rest = collect(prompts, (0..prompts.len()).collect(), 0, 0, 0, &mut found);
     if !rest.is_empty() {
@@ -63,13 +110,7 @@ fn collect(
 }
 
 /// The windows of one epoch, every item once; a function of its arguments alone.
-pub(super) fn windows(
-    groups: &[Vec<usize>],
-    lengths: &[usize],
-    seed: u64,
-    epoch: usize,
-    window: usize,
-) -> Vec<Vec<usize>> {
+fn windows(groups: &[Vec<usize>], lengths: &[usize], seed: u64, epoch: usize, window: usize) -> Vec<Vec<usize>> {
     let mut rng = stream(seed, Purpose::Order, epoch as u64, 0);
     let chunk = CHUNK.min(window);
     let mut chunks = Vec::new();
@@ -86,7 +127,7 @@ pub(super) fn windows(
 }
 
 /// Cuts a window into forwards of at most `most` items, each of one group and of similar length.
-pub(super) fn micro_batches(window: &[usize], group_of: &[usize], lengths: &[usize], most: usize) -> Vec<Vec<usize>> {
+fn micro_batches(window: &[usize], group_of: &[usize], lengths: &[usize], most: usize) -> Vec<Vec<usize>> {
     let mut order = window.to_vec();
     order.sort_by_key(|i| (group_of[*i], lengths[*i], *i));
     let mut batches = Vec::new();

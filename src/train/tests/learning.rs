@@ -10,8 +10,7 @@ fn the_same_items_are_learned_however_a_step_is_split() {
         let items = items(count);
         let home = tempfile::tempdir().unwrap();
         let run = |(micro, accumulation): (usize, usize)| {
-            let config =
-                TrainConfig { micro_batch_size: micro, gradient_accumulation_steps: accumulation, ..config() };
+            let config = TrainConfig { micro_batch_size: micro, gradient_accumulation_steps: accumulation, ..config() };
             losses(&train(&items, &config, &home.path().join(micro.to_string())))
         };
         let whole = run(splits[0]);
