@@ -184,12 +184,11 @@ pub(super) fn tidy(dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// What a search found: a checkpoint, and why later ones were passed over.
+type Found = (Option<(Progress, Numbers)>, Vec<String>);
+
 /// The latest whole checkpoint of this run, and why later ones were passed over.
-pub(super) fn latest(
-    dir: &Path,
-    wanted: &Progress,
-    shapes: &[(String, [usize; 2])],
-) -> Result<(Option<(Progress, Numbers)>, Vec<String>), StoreError> {
+pub(super) fn latest(dir: &Path, wanted: &Progress, shapes: &[(String, [usize; 2])]) -> Result<Found, StoreError> {
     let mut passed = Vec::new();
     for step in steps(dir)?.into_iter().rev() {
         let path = path_of(dir, step);

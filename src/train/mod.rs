@@ -12,7 +12,6 @@ mod log;
 mod optimizer;
 mod preflight;
 mod schedule;
-#[cfg(test)]
 mod tests;
 
 pub use config::{ExcessLength, TrainConfig};

@@ -140,14 +140,15 @@ fn check(item: &TokenizedItem, prompt: &[u32], end_of_turn: u32, control: impl F
             ),
         );
     }
-    if let [first, second, ..] = ids[..] {
-        if first == second && control(first) {
-            let message = format!(
-                "it begins with the control token {first} twice; template and tokenizer both add it — remove it from \
-                 the chat template"
-            );
-            return refuse("E204", message);
-        }
+    if let [first, second, ..] = ids[..]
+        && first == second
+        && control(first)
+    {
+        let message = format!(
+            "it begins with the control token {first} twice; template and tokenizer both add it — remove it from the \
+             chat template"
+        );
+        return refuse("E204", message);
     }
     if supervised.start != prompt.len() || !ids.starts_with(prompt) {
         let same = ids.iter().zip(prompt).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,7 @@
 //! Training a random model of two layers on a made-up language of 58 words.
 
+#![cfg(test)]
+
 mod learning;
 mod resuming;
 

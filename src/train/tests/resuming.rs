@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::student::LoraConfig;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Twelve steps of two, in two epochs, with dropout and a falling rate.
 fn long() -> TrainConfig {
@@ -68,6 +70,41 @@ fn a_killed_run_goes_on_from_the_last_whole_checkpoint_and_says_so() {
     assert!(script.notes[1].contains("state.safetensors was changed"), "{:?}", script.notes);
     assert!(adapter(&straight, 6) == adapter(&killed, 6) && state(&straight, 6) == state(&killed, 6));
     assert_eq!(fitted.log.len(), 6);
+}
+
+#[test]
+fn a_run_killed_at_any_moment_ends_in_the_same_bytes() {
+    const DIRECTORY: &str = "UNDERSTUDY_TEST_KILLED_RUN";
+    let config = TrainConfig { save_steps: 1, ..long() };
+    if let Some(dir) = std::env::var_os(DIRECTORY) {
+        // The process that is killed is this very test.
+        go_on(Path::new(&dir), &config, &mut Script::default()).unwrap();
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let (straight, killed) = (home.path().join("straight"), home.path().join("killed"));
+    go_on(&straight, &config, &mut Script::default()).unwrap();
+    let start = |dir: &Path| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let name = "train::tests::resuming::a_run_killed_at_any_moment_ends_in_the_same_bytes";
+        command.args([name, "--exact"]).env(DIRECTORY, dir).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let began = Instant::now();
+    assert!(start(&home.path().join("timed")).wait().unwrap().success());
+    let whole = began.elapsed();
+    // Moments all over a run; whoever survives had less to do than a whole run.
+    let mut hit = 0;
+    for part in [50u32, 30, 60, 40, 70, 35, 80, 45] {
+        let mut child = start(&killed);
+        std::thread::sleep((whole * part / 100).max(Duration::from_millis(1)));
+        child.kill().unwrap();
+        hit += usize::from(!child.wait().unwrap().success());
+    }
+    assert!(hit > 0, "every run ended before it was killed");
+    let last = go_on(&killed, &config, &mut Script::default()).unwrap();
+    assert_eq!((last.steps, last.log.len()), (6, 6));
+    assert!(adapter(&straight, 6) == adapter(&killed, 6) && state(&straight, 6) == state(&killed, 6));
 }
 
 #[test]
