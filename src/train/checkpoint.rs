@@ -143,7 +143,12 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 /// Keeps the last two checkpoints of this run and the best; those of other runs are left alone.
 fn prune(dir: &Path, progress: &Progress) -> Result<(), StoreError> {
     let mut own = steps(dir)?;
-    own.retain(|step| read_progress(&path_of(dir, *step)).is_ok_and(|found| belongs(&found, progress).is_ok()));
+    // A damaged one counts for nothing, and stays for whoever wants to look at it.
+    own.retain(|step| {
+        let path = path_of(dir, *step);
+        let found = verify(&path).and_then(|()| read_progress(&path));
+        found.is_ok_and(|found| belongs(&found, progress).is_ok())
+    });
     let kept = own.len().saturating_sub(KEPT);
     for step in &own[..kept] {
         if progress.best_step != Some(*step) {
@@ -177,7 +182,9 @@ pub(super) fn tidy(dir: &Path) -> Result<(), StoreError> {
     for entry in entries {
         let path = entry.map_err(StoreError::io(dir, "listing"))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with(".checkpoint-") && [".partial", ".old"].iter().any(|end| name.contains(end)) {
+        // One dot is ours, two are the adapter's inside ours.
+        let hidden = name.starts_with('.') && name.trim_start_matches('.').starts_with("checkpoint-");
+        if hidden && [".partial", ".old"].iter().any(|end| name.contains(end)) {
             remove(&path)?;
         }
     }

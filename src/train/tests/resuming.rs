@@ -56,6 +56,7 @@ fn a_killed_run_goes_on_from_the_last_whole_checkpoint_and_says_so() {
     assert_eq!(checkpoints(&killed), ["checkpoint-4", "checkpoint-5"]);
     // What a kill or a bad disk leaves: half a checkpoint, a changed file, half a line.
     fs::create_dir(killed.join(".checkpoint-6.partial")).unwrap();
+    fs::create_dir(killed.join("..checkpoint-6.partial.partial-99")).unwrap();
     fs::create_dir(killed.join("checkpoint-7")).unwrap();
     let path = killed.join("checkpoint-5/state.safetensors");
     let mut bytes = fs::read(&path).unwrap();
@@ -70,6 +71,8 @@ fn a_killed_run_goes_on_from_the_last_whole_checkpoint_and_says_so() {
     assert!(script.notes[1].contains("state.safetensors was changed"), "{:?}", script.notes);
     assert!(adapter(&straight, 6) == adapter(&killed, 6) && state(&straight, 6) == state(&killed, 6));
     assert_eq!(fitted.log.len(), 6);
+    // The damaged ones are left alone, and count for nothing.
+    assert_eq!(checkpoints(&killed), ["checkpoint-4", "checkpoint-5", "checkpoint-6", "checkpoint-7"]);
 }
 
 #[test]
