@@ -37,6 +37,7 @@ pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};
 pub use model::Model;
 pub use tokenizer::{ChatTokenizer, Example};
+pub(crate) use safetensors::{Shard, write as write_tensors};
 pub use weights::Weights;
 
 /// A model with its tokenizer, ready to be asked or taught.

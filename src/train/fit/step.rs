@@ -1,0 +1,155 @@
+//! One step: forward and backward per micro-batch, one clipped update, one line of the log.
+
+use super::Run;
+use crate::student::{StudentError, share};
+use crate::train::checkpoint::{Numbers, Progress, Skip};
+use crate::train::error::TrainError;
+use crate::train::log::{self, LogLine};
+use crate::train::optimizer::{clip, norm, scale};
+use crate::train::{Purpose, stream};
+use burn::tensor::{Tensor, TensorData};
+
+/// The sums over a window: loss, and gradients in the order of the factors.
+type Sums = (f64, Vec<Vec<f32>>);
+
+/// Why a window teaches nothing, and the items to look at.
+type Unusable = (&'static str, Vec<usize>);
+
+impl Run<'_> {
+    /// One window: forward and backward per micro-batch, then one update.
+    pub fn step(&mut self) -> Result<(), TrainError> {
+        let step = self.progress.step;
+        let window = self.order.window(step).to_vec();
+        let batches = self.order.micro_batches(&window, self.config.micro_batch_size);
+        let tokens: usize = window.iter().map(|i| self.items[*i].supervised.len()).sum();
+        let rate = self.config.schedule.rate(self.config.learning_rate, step, self.total, self.warmup);
+        let learned = self.sums(step, &batches)?.and_then(|(loss, mut gradients)| {
+            // Every supervised token counts alike, in short answers and in short windows too.
+            scale(&mut gradients, 1.0 / tokens as f64);
+            let length = norm(&gradients);
+            match length.is_finite() {
+                true => Ok((loss / tokens as f64, length, gradients)),
+                false => Err(("the gradient is not finite", window.clone())),
+            }
+        });
+        self.progress.step += 1;
+        self.progress.sampler = (self.progress.step / self.per_epoch, self.progress.step % self.per_epoch);
+        self.progress.total_tokens += window.iter().map(|i| self.items[*i].ids.len() as u64).sum::<u64>();
+        let mut line = self.line(rate);
+        match learned {
+            Ok((loss, length, gradients)) => {
+                self.update(gradients, length, rate)?;
+                self.progress.skipped_in_a_row = 0;
+                self.progress.supervised_tokens += tokens as u64;
+                (line.loss, line.grad_norm) = (Some(loss), Some(length));
+            }
+            Err((reason, items)) => {
+                self.skip(reason, &items)?;
+                line.skipped = Some(reason.to_owned());
+            }
+        }
+        line.supervised_tokens = self.progress.supervised_tokens;
+        self.log(line)?;
+        if self.progress.skipped_in_a_row > self.config.max_skipped {
+            let Progress { step, skipped_in_a_row: in_a_row, .. } = self.progress;
+            let reason = self.progress.skips.last().map_or_else(String::new, |skip| skip.reason.clone());
+            return Err(TrainError::Diverged { step, in_a_row, reason });
+        }
+        Ok(())
+    }
+
+    /// Summed loss and gradients over the micro-batches; or what was not finite, and in which items.
+    fn sums(&self, step: usize, batches: &[Vec<usize>]) -> Result<Result<Sums, Unusable>, TrainError> {
+        let tracked = self.model.tracked();
+        let leaves = tracked.adapters();
+        let mut sum = 0.0;
+        let mut sums: Vec<Vec<f32>> = self.numbers.factors.iter().map(|factor| vec![0.0; factor.len()]).collect();
+        for (number, batch) in batches.iter().enumerate() {
+            let examples: Vec<_> =
+                batch.iter().map(|i| (&self.items[*i].ids[..], self.items[*i].supervised.clone())).collect();
+            let (prefix, mut rows) = share(&examples);
+            rows.iter_mut().zip(batch).for_each(|(row, i)| row.weight = self.items[*i].weight);
+            let mut rng = stream(self.config.seed, Purpose::Dropout, step as u64, number as u64);
+            let loss = tracked.loss_sum(prefix, &rows, (self.config.lora.dropout > 0.0).then_some(&mut rng))?;
+            let value = floats(loss.clone())?.first().copied().unwrap_or(f32::NAN);
+            if !value.is_finite() {
+                return Ok(Err(("the loss is not finite", batch.clone())));
+            }
+            sum += f64::from(value);
+            let mut gradients = loss.backward();
+            for ((_, leaf), total) in leaves.iter().zip(&mut sums) {
+                if let Some(gradient) = leaf.grad_remove(&mut gradients) {
+                    total.iter_mut().zip(floats(gradient)?).for_each(|(total, g)| *total += g);
+                }
+            }
+        }
+        Ok(Ok((sum, sums)))
+    }
+
+    fn update(&mut self, mut gradients: Vec<Vec<f32>>, length: f64, rate: f64) -> Result<(), TrainError> {
+        scale(&mut gradients, clip(length, self.config.max_grad_norm));
+        let Numbers { factors, adam, .. } = &mut self.numbers;
+        adam.update(factors, &gradients, rate, self.config);
+        self.progress.updates = adam.updates;
+        // A number that overflows here would be saved over good ones.
+        if factors.iter().any(|factor| factor.iter().any(|x| !x.is_finite())) {
+            return Err(TrainError::Overflow { step: self.progress.step });
+        }
+        self.renew_model()
+    }
+
+    pub fn renew_model(&mut self) -> Result<(), TrainError> {
+        let device = self.model.device().clone();
+        let tensor = |((_, dims), numbers): (&(String, [usize; 2]), &Vec<f32>)| {
+            Tensor::<2>::from_data(TensorData::new(numbers.clone(), *dims), &device)
+        };
+        let factors = self.numbers.shapes.iter().zip(&self.numbers.factors).map(tensor).collect();
+        self.model = self.model.clone().with_adapters(factors)?;
+        Ok(())
+    }
+
+    /// Neither adapters nor moments change; the items are named in `skipped.jsonl`.
+    fn skip(&mut self, reason: &str, items: &[usize]) -> Result<(), TrainError> {
+        let items = items.iter().map(|i| self.items[*i].name.clone()).collect();
+        let skip = Skip { step: self.progress.step, reason: reason.to_owned(), items };
+        log::append(&self.dir.join("skipped.jsonl"), &skip)?;
+        self.progress.skips.push(skip);
+        self.progress.skipped_in_a_row += 1;
+        Ok(())
+    }
+
+    /// A line about the step just done, without its results.
+    pub fn line(&self, lr: f64) -> LogLine {
+        let Progress { step, total_tokens, supervised_tokens, .. } = self.progress;
+        let (elapsed_time, remaining_time, throughput) = self.clock.read(step, self.total, total_tokens);
+        LogLine {
+            current_steps: step,
+            total_steps: self.total,
+            loss: None,
+            lr,
+            grad_norm: None,
+            epoch: step as f64 / self.per_epoch as f64,
+            percentage: (step as f64 / self.total as f64 * 1e4).round() / 1e2,
+            elapsed_time,
+            remaining_time,
+            throughput,
+            total_tokens,
+            supervised_tokens,
+            skipped: None,
+            eval_f1: None,
+        }
+    }
+
+    pub fn log(&mut self, line: LogLine) -> Result<(), TrainError> {
+        log::append(&self.dir.join("trainer_log.jsonl"), &line)?;
+        self.hooks.log(&line);
+        self.progress.lines.push(line);
+        Ok(())
+    }
+}
+
+/// The numbers of a tensor.
+pub(super) fn floats<const D: usize>(x: Tensor<D>) -> Result<Vec<f32>, StudentError> {
+    let read = x.try_into_data().map_err(|error| StudentError::Compute(error.to_string()))?;
+    read.try_into_vec::<f32>().map_err(|error| StudentError::Compute(format!("{error:?}")))
+}
