@@ -57,9 +57,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
     let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
     let protocol = Protocol::named(name).ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
-    let files = if args.data.is_empty() { vec![plan.config().data.train.clone()] } else { args.data.clone() };
-    let mut documents = Vec::new();
-    for file in &files {
+    let mut documents = if args.data.is_empty() { session::train_documents(&plan)? } else { Vec::new() };
+    for file in &args.data {
         documents.extend(read_documents(file)?);
     }
     let documents = part(documents, args.shard.as_deref(), args.limit)?;

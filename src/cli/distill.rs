@@ -57,7 +57,7 @@ pub struct Audit {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
-    let documents = read_documents(&plan.config().data.train)?;
+    let documents = session::train_documents(&plan)?;
     let dev = read_documents(&plan.config().data.dev)?;
     let corpus = distil(&plan, &documents, &dev, &Reporter::new(common))?;
     if common.json {

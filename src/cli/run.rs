@@ -120,6 +120,7 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
         }
         parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
     }
+    parts.insert("train_limit".into(), format!("{:?}", data.train_limit));
     for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {
         parts.insert(split.into(), session::hash_of(file)?);
     }
@@ -132,7 +133,7 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
 /// Reads the splits and refuses what would make the verdict void.
 pub fn splits(plan: &Plan) -> Result<Splits> {
     let data = &plan.config().data;
-    let splits = Splits { train: read_documents(&data.train)?, dev: read_documents(&data.dev)?, test: read_documents(&data.test)? };
+    let splits = Splits { train: session::train_documents(plan)?, dev: read_documents(&data.dev)?, test: read_documents(&data.test)? };
     for (name, documents, file) in [("train", &splits.train, &data.train), ("dev", &splits.dev, &data.dev), ("test", &splits.test, &data.test)] {
         if documents.is_empty() {
             return Err(session::refused(format!("E302: {}: the {name} split has no document", file.display())));

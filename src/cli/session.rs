@@ -2,7 +2,8 @@
 
 use super::{Coded, Common, Progress, usage};
 use crate::config::Plan;
-use crate::store::{AnswerStore, hash_file};
+use crate::ie::Document;
+use crate::store::{AnswerStore, hash_file, read_documents};
 use crate::team::client::{Endpoint, HttpClient, STOP};
 use crate::team::{Client, Sampling};
 use anyhow::{Context, Result};
@@ -57,6 +58,7 @@ pub fn sampling(plan: &Plan) -> Sampling {
         model: team.model.clone(),
         temperature: team.temperature,
         max_tokens: team.max_tokens,
+        debate_max_tokens: team.debate_max_tokens,
         frequency_penalty: team.frequency_penalty,
         seed: plan.config().seed,
         logprobs: team.logprobs,
@@ -152,4 +154,11 @@ pub fn stamp() -> String {
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}T{:02}-{:02}-{:02}", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// The documents for the team, as many as the plan says.
+pub fn train_documents(plan: &Plan) -> Result<Vec<Document>> {
+    let mut documents = read_documents(&plan.config().data.train)?;
+    documents.truncate(plan.config().data.train_limit.unwrap_or(usize::MAX));
+    Ok(documents)
 }

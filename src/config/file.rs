@@ -43,6 +43,9 @@ pub struct DataSection {
     pub schema: PathBuf,
     /// Documents for the team; their gold, where there is some, is never trained on.
     pub train: PathBuf,
+    /// Only the first so many of them; each costs the team its calls. Default: all.
+    #[serde(default)]
+    pub train_limit: Option<usize>,
     /// Documents with gold that choose the best checkpoint.
     pub dev: PathBuf,
     /// Documents with gold for the verdict; nothing is chosen on them.
@@ -73,6 +76,9 @@ pub struct TeamSection {
     /// Most tokens of an answer. Default 200.
     #[serde(default = "max_tokens")]
     pub max_tokens: u32,
+    /// Most tokens of a turn in a debate; its choice comes first, so a cut reason still counts. Default 64.
+    #[serde(default = "debate_max_tokens")]
+    pub debate_max_tokens: u32,
     /// As OpenAI defines it. Default 0.
     #[serde(default)]
     pub frequency_penalty: f64,
@@ -241,6 +247,9 @@ fn api_key_env() -> String {
 }
 fn max_tokens() -> u32 {
     200
+}
+fn debate_max_tokens() -> u32 {
+    64
 }
 fn yes() -> bool {
     true

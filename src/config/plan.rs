@@ -88,6 +88,8 @@ impl Plan {
             ("team.in_flight", team.in_flight),
             ("team.max_attempts", team.max_attempts as usize),
             ("team.max_tokens", team.max_tokens as usize),
+            ("team.debate_max_tokens", team.debate_max_tokens as usize),
+            ("data.train_limit", data.train_limit.unwrap_or(1)),
         ] {
             if value == 0 {
                 return Err(ConfigError(format!("{key} is 0; expected 1 or more")));

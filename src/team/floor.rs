@@ -18,6 +18,8 @@ pub struct Sampling {
     pub temperature: f64,
     /// Most tokens of an answer.
     pub max_tokens: u32,
+    /// Most tokens of a turn in a debate: the choice comes first, a reason that is cut still counts.
+    pub debate_max_tokens: u32,
     /// As OpenAI defines it; the paper uses 0.1.
     pub frequency_penalty: f64,
     /// Decides sampling where the server honours it, and the speaking order of debates.
@@ -98,7 +100,7 @@ impl<'a> Team<'a> {
         traces: &mut [Trace],
         read: impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
     ) -> Vec<(usize, Option<T>)> {
-        let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(&question.messages)).collect();
+        let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(floor, &question.messages)).collect();
         let all = requests.len();
         let answers = self.client.ask_all(&requests, &|done| (self.progress)(floor.stage, floor.agent, done, all));
         let mut heard = Vec::with_capacity(all);
@@ -115,8 +117,12 @@ impl<'a> Team<'a> {
         heard
     }
 
-    fn request(&self, messages: &[Message]) -> StoredRequest {
-        let Sampling { model, temperature, max_tokens, frequency_penalty, seed, logprobs, .. } = self.sampling.clone();
+    fn request(&self, floor: Floor, messages: &[Message]) -> StoredRequest {
+        let Sampling { model, temperature, max_tokens, debate_max_tokens, frequency_penalty, seed, logprobs, .. } = self.sampling.clone();
+        let ballot = matches!(floor.stage, "debate" | "summary");
+        let max_tokens = if ballot { debate_max_tokens } else { max_tokens };
+        // A ballot's confidence is its own; log-probabilities are asked for where items are read.
+        let logprobs = logprobs && !ballot;
         StoredRequest { model, messages: messages.to_vec(), temperature, max_tokens, frequency_penalty, seed, logprobs }
     }
 }

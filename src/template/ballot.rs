@@ -42,7 +42,10 @@ pub fn read_ballot(raw: &str, finish: Finish, options: usize) -> Result<Ballot, 
     // A cut-off reason leaves the choice whole: {"choice":"A","reason":"because …
     let after = raw.split("\"choice\"").nth(1).map(|rest| rest.trim_start_matches([':', ' ']));
     let choice = after.or(Some(raw).filter(|_| start.is_none())).and_then(letter);
-    choice.map(|choice| Ballot { choice, confidence: None, reason: String::new() }).ok_or_else(|| format!("no choice in the answer: \"{}\"", shortened(raw)))
+    let confidence = raw.split("\"confidence\":").nth(1).and_then(|rest| rest.split([',', '}']).next()?.trim().parse().ok());
+    let confidence = confidence.filter(|value: &f64| (0.0..=1.0).contains(value));
+    let reason = raw.split("\"reason\":\"").nth(1).map(|rest| format!("{}…", shortened(rest))).unwrap_or_default();
+    choice.map(|choice| Ballot { choice, confidence, reason }).ok_or_else(|| format!("no choice in the answer: \"{}\"", shortened(raw)))
 }
 
 fn shortened(text: &str) -> String {
@@ -67,6 +70,12 @@ mod tests {
         assert!(read(r#"{"choice":"D"}"#).is_err());
         assert!(read("Because it is a city").is_err());
         assert!(read("{}").is_err());
+    }
+
+    #[test]
+    fn a_reason_that_is_cut_keeps_its_choice_and_confidence() {
+        let ballot = read_ballot(r#"{"choice":"C","confidence":0.9,"reason":"The text clearly"#, Finish::Length, 3).unwrap();
+        assert_eq!(ballot, Ballot { choice: 'C', confidence: Some(0.9), reason: "The text clearly…".into() });
     }
 
     #[test]
