@@ -34,8 +34,9 @@ fi
 # Outside the working tree, so that copies of the repository share one build.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/understudy/target}"
 printf 'quickstart: building into %s (minutes the first time)\n' "$CARGO_TARGET_DIR" >&2
-cargo build --release --locked --bin understudy ${offline[@]+"${offline[@]}"}
-understudy="$CARGO_TARGET_DIR/release/understudy"
+# The dev profile optimises every dependency, so tests and program share one build of them.
+cargo build --locked --bin understudy ${offline[@]+"${offline[@]}"}
+understudy="$CARGO_TARGET_DIR/debug/understudy"
 
 "$understudy" model fetch smollm2-135m-instruct ${offline[@]+"${offline[@]}"}
 exec "$understudy" run configs/quickstart.toml "$@"

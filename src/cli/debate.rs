@@ -3,6 +3,7 @@
 use super::session::{self, Reporter};
 use super::{Common, Outcome, usage};
 use crate::config::Plan;
+use crate::corpus::read_train;
 use crate::ie::{Document, Status};
 use crate::store::{CassetteHeader, StoredRequest, read_documents, write_jsonl};
 use crate::team::{Client, Protocol, Team};
@@ -57,7 +58,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
     let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
     let protocol = Protocol::named(name).ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
-    let mut documents = if args.data.is_empty() { session::train_documents(&plan)? } else { Vec::new() };
+    let mut documents = if args.data.is_empty() { session::corpus(read_train(&plan))? } else { Vec::new() };
     for file in &args.data {
         documents.extend(read_documents(file)?);
     }

@@ -3,6 +3,7 @@
 use super::session::{self, Reporter};
 use super::{Common, Outcome};
 use crate::config::Plan;
+use crate::corpus::read_train;
 use crate::eval::{Mode as Match, Rules as Scoring, score};
 use crate::filter::{Rules, Sieved, sieve};
 use crate::ie::{Cost, Document, Prediction, Schema};
@@ -57,7 +58,7 @@ pub struct Audit {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
-    let documents = session::train_documents(&plan)?;
+    let documents = session::corpus(read_train(&plan))?;
     let dev = read_documents(&plan.config().data.dev)?;
     let corpus = distil(&plan, &documents, &dev, &Reporter::new(common))?;
     if common.json {

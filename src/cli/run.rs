@@ -6,10 +6,10 @@ use super::session::{self, Reporter};
 use super::verdict::{self, Measured};
 use super::{Common, Outcome, debate, distill, learn, model, report};
 use crate::config::Plan;
+use crate::corpus::{Splits, read_splits};
 use crate::eval::table;
 use crate::filter::leaks;
-use crate::ie::Document;
-use crate::store::{Manifest, hash_bytes, is_done, read_documents, read_jsonl, write_atomic, write_jsonl};
+use crate::store::{Manifest, hash_bytes, is_done, read_jsonl, write_atomic, write_jsonl};
 use crate::team::Protocol;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
@@ -35,16 +35,6 @@ pub struct Args {
     /// Print the plan, the calls and the estimated cost; run nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-/// The splits, read and checked against each other.
-pub struct Splits {
-    /// For the team.
-    pub train: Vec<Document>,
-    /// For the choice of the checkpoint.
-    pub dev: Vec<Document>,
-    /// For the verdict.
-    pub test: Vec<Document>,
 }
 
 /// Runs the verb.
@@ -132,16 +122,7 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
 
 /// Reads the splits and refuses what would make the verdict void.
 pub fn splits(plan: &Plan) -> Result<Splits> {
-    let data = &plan.config().data;
-    let splits = Splits { train: session::train_documents(plan)?, dev: read_documents(&data.dev)?, test: read_documents(&data.test)? };
-    for (name, documents, file) in [("train", &splits.train, &data.train), ("dev", &splits.dev, &data.dev), ("test", &splits.test, &data.test)] {
-        if documents.is_empty() {
-            return Err(session::refused(format!("E302: {}: the {name} split has no document", file.display())));
-        }
-        if name != "train" && documents.iter().any(|document| document.gold.is_none()) {
-            return Err(session::refused(format!("E303: {}: every document of the {name} split needs gold", file.display())));
-        }
-    }
+    let splits = session::corpus(read_splits(plan))?;
     for (name, measured) in [("dev", &splits.dev), ("test", &splits.test)] {
         let found = leaks(&splits.train, measured);
         if let Some(leak) = found.first() {

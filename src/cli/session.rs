@@ -2,8 +2,8 @@
 
 use super::{Coded, Common, Progress, usage};
 use crate::config::Plan;
-use crate::ie::Document;
-use crate::store::{AnswerStore, hash_file, read_documents};
+use crate::corpus::CorpusError;
+use crate::store::{AnswerStore, hash_file};
 use crate::team::client::{Endpoint, HttpClient, STOP};
 use crate::team::{Client, Sampling};
 use anyhow::{Context, Result};
@@ -156,9 +156,10 @@ pub fn stamp() -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}-{:02}-{:02}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// The documents for the team, as many as the plan says.
-pub fn train_documents(plan: &Plan) -> Result<Vec<Document>> {
-    let mut documents = read_documents(&plan.config().data.train)?;
-    documents.truncate(plan.config().data.train_limit.unwrap_or(usize::MAX));
-    Ok(documents)
+/// An unusable split is a refusal before the work; a broken file is an error.
+pub fn corpus<T>(read: Result<T, CorpusError>) -> Result<T> {
+    read.map_err(|error| match error {
+        CorpusError::Store(error) => error.into(),
+        refusal => refused(refusal.to_string()),
+    })
 }

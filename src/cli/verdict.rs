@@ -1,10 +1,11 @@
 //! The verdict of a run: every system reads the test split, one scorer for all. 6. of the arrow.
 
 use super::learn::Trained;
-use super::run::{Splits, stage};
+use super::run::stage;
 use super::session::{self, Reporter};
 use super::{Common, debate};
 use crate::config::Plan;
+use crate::corpus::Splits;
 use crate::eval::bootstrap::Resampling;
 use crate::eval::compare::{System, compare};
 use crate::eval::{Comparison, Mode, Rules};
