@@ -8,7 +8,7 @@ use crate::eval::{Mode as Match, Rules as Scoring, score};
 use crate::filter::{Rules, Sieved, sieve};
 use crate::ie::{Cost, Document, Prediction, Schema};
 use crate::store::{hash_bytes, read_documents, read_jsonl, to_jsonl, write_atomic, write_jsonl};
-use crate::template::corpus::{Line, Provenance, Task, conversations};
+use crate::template::corpus::{Line, Provenance, Task, cap_empty, conversations};
 use crate::template::prompt::Prompts;
 use crate::trace::{Support, Trace};
 use anyhow::{Context, Result, anyhow};
@@ -36,6 +36,8 @@ pub struct Args {
 pub struct Corpus {
     /// Training conversations.
     pub lines: usize,
+    /// Relation questions with an empty answer that were left out, beyond their share.
+    pub capped: usize,
     /// What the filter did.
     pub sieved: Sieved,
     /// Precision and recall of the kept entities against the gold of the audited documents.
@@ -91,6 +93,8 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
             lines.push(Line { messages, meta });
         }
     }
+    let share = plan.config().filter.negatives_share;
+    let capped = cap_empty(&mut lines, Task::Relations, share, |line| hash_bytes(line.meta.documents.concat().as_bytes()));
     if lines.is_empty() {
         return Err(session::refused("E201: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl"));
     }
@@ -99,7 +103,7 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
     write_jsonl(&out.join(FILES[1]), &valid)?;
     write_atomic(&out.join(FILES[2]), dataset_info().as_bytes())?;
     let audit = audit(documents, &traces, &sieved);
-    let corpus = Corpus { lines: lines.len(), sieved, audit };
+    let corpus = Corpus { lines: lines.len(), capped, sieved, audit };
     write_atomic(&out.join(FILES[3]), card(plan, &corpus, &traces).as_bytes())?;
     let hashes: BTreeMap<&str, String> = BTreeMap::from([("train.jsonl", hash_bytes(&to_jsonl(&lines))), ("valid.jsonl", hash_bytes(&to_jsonl(&valid)))]);
     let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": plan.config().team.protocol, "filter": plan.config().filter, "sha256": hashes});
@@ -170,6 +174,9 @@ pub fn told(corpus: &Corpus) -> String {
         if !counts.is_empty() {
             let _ = writeln!(text, "  {what}: {}", counted(counts));
         }
+    }
+    if corpus.capped > 0 {
+        let _ = writeln!(text, "  relation questions without an answer left out: {}", corpus.capped);
     }
     if let Some(audit) = &corpus.audit {
         let percent = |value: Option<f64>| value.map_or_else(|| "–".into(), |value| format!("{:.1} %", 100.0 * value));

@@ -77,7 +77,7 @@ pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, rep
         reporter.say("train: done before");
     } else {
         let fitted = teach(plan, weights, &lines, dev, common, reporter)?;
-        publish(plan, &fitted, out)?;
+        publish(&fitted, out)?;
         wanted.seal(out, &ADAPTER)?;
         let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
         reporter.say(&format!("train: {} steps, {} skipped, best at step {} (dev F1 {metric})", fitted.steps, fitted.skipped, fitted.best_step));
@@ -102,7 +102,7 @@ fn teach(plan: &Plan, weights: &Path, lines: &[Line], dev: &[Document], common: 
 }
 
 /// The best checkpoint's adapter becomes the run's, file by file, each whole.
-fn publish(_plan: &Plan, fitted: &Fitted, out: &Path) -> Result<()> {
+fn publish(fitted: &Fitted, out: &Path) -> Result<()> {
     for file in ADAPTER {
         let name = Path::new(file).file_name().context("the list above has file names")?;
         let from = fitted.best_checkpoint.join(name);

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod compare;
 pub mod debate;
 pub mod distill;
+pub mod extract;
 pub mod learn;
 pub mod model;
 pub mod report;
@@ -77,6 +78,8 @@ pub enum Verb {
     Distill(distill::Args),
     /// Fine-tune the student on the corpus
     Train(learn::Args),
+    /// Read documents or plain text with the student or a protocol
+    Extract(extract::Args),
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
     /// Predictions against gold: strict micro precision, recall and F1
@@ -127,6 +130,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
         Verb::Run(args) => run::run(args, &cli.common),
+        Verb::Extract(args) => extract::run(args, &cli.common),
         Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Debate(args) => debate::run(args, &cli.common),
         Verb::Distill(args) => distill::run(args, &cli.common),

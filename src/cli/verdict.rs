@@ -9,6 +9,7 @@ use crate::corpus::Splits;
 use crate::eval::bootstrap::Resampling;
 use crate::eval::compare::{System, compare};
 use crate::eval::{Comparison, Mode, Rules};
+use crate::ie::record::ExtractionRecord;
 use crate::ie::{Document, Prediction, Status};
 use crate::report::{Fact, RunReport, Split, Stage, TrainingPoint};
 use crate::store::{is_done, read_jsonl, read_predictions, write_atomic, write_jsonl, write_predictions};
@@ -176,7 +177,7 @@ pub fn page(plan: &Plan, splits: &Splits, traces: &[Trace], measured: &Measured,
     };
     let text = serde_json::to_string_pretty(&report)?;
     write_atomic(&plan.output_dir().join(crate::report::RUN_REPORT), text.as_bytes())?;
-    results(plan, measured)?;
+    results(plan, &splits.test, measured)?;
     Ok(report)
 }
 
@@ -205,8 +206,9 @@ fn debated(name: &str, traces: &[Trace]) -> Stage {
     Stage { name: name.into(), documents: traces.len() as u64, calls: cost.calls, tokens, conflicts, kept, dropped }
 }
 
-/// `results_<time>.json`, once per verdict: a second call with the same outcome adds none.
-fn results(plan: &Plan, measured: &Measured) -> Result<()> {
+/// `results_<time>.json` and `samples_<system>_<time>.jsonl`, once per verdict: a second call with
+/// the same outcome adds none.
+fn results(plan: &Plan, test: &[Document], measured: &Measured) -> Result<()> {
     let out = plan.output_dir();
     let text = format!("{:#}\n", serde_json::to_value(&measured.comparison)?);
     let earlier = std::fs::read_dir(out)?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -214,5 +216,18 @@ fn results(plan: &Plan, measured: &Measured) -> Result<()> {
     if earlier.any(|path| std::fs::read_to_string(path).is_ok_and(|found| found == text)) {
         return Ok(());
     }
-    Ok(write_atomic(&out.join(format!("results_{}.json", session::stamp())), text.as_bytes())?)
+    let stamp = session::stamp();
+    for row in &measured.comparison.systems {
+        let predictions = read_predictions(&out.join(format!("predictions/{}.jsonl", row.name)), test)?;
+        let sample = |(document, prediction): (&Document, &Prediction)| {
+            serde_json::json!({
+                "id": document.id, "text": document.text, "status": prediction.status, "error": prediction.error,
+                "gold": document.gold.as_ref().map(|gold| ExtractionRecord::of(gold, &document.text)),
+                "extraction": ExtractionRecord::of(&prediction.extraction, &document.text),
+            })
+        };
+        let samples: Vec<serde_json::Value> = test.iter().zip(&predictions).map(sample).collect();
+        write_jsonl(&out.join(format!("samples_{}_{stamp}.jsonl", row.name)), &samples)?;
+    }
+    Ok(write_atomic(&out.join(format!("results_{stamp}.json")), text.as_bytes())?)
 }

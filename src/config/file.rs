@@ -115,7 +115,8 @@ pub struct FilterSection {
     pub mode: String,
     /// Documents per type, surest first, in the mode of that name. Default 5.
     pub cases_per_type: usize,
-    /// Most documents with an empty answer, as a share of the corpus. In 0..=1. Default 0.25.
+    /// Most conversations with an empty answer, as a share of those of their task: a student that
+    /// never sees one invents facts. In 0..=1. Default 0.25.
     pub negatives_share: f64,
 }
 
