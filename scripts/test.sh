@@ -65,17 +65,6 @@ if compgen -G 'scripts/golden/check_*.py' >/dev/null; then
     done
 fi
 
-# ── the report in a browser ──
-if [ -f scripts/check_report.sh ]; then
-    if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null && ! command -v google-chrome >/dev/null; then
-        root=()
-        [ "$(id -u)" -eq 0 ] || root=(sudo)
-        step ${root[@]+"${root[@]}"} apt-get update -qq
-        step ${root[@]+"${root[@]}"} apt-get install -y -qq --no-install-recommends chromium
-    fi
-    step bash scripts/check_report.sh
-fi
-
 # ── from end to end ──
 if [ -f configs/quickstart.toml ]; then
     out="$(mktemp -d)"
@@ -88,5 +77,14 @@ if [ -f configs/quickstart.toml ]; then
         }
     done
     step scripts/quickstart.sh --offline --out "$out/run" # everything is done: nothing to fetch or train
+
+    # ── its report in a browser ──
+    if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null && ! command -v google-chrome >/dev/null; then
+        root=()
+        [ "$(id -u)" -eq 0 ] || root=(sudo)
+        step ${root[@]+"${root[@]}"} apt-get update -qq
+        step ${root[@]+"${root[@]}"} apt-get install -y -qq --no-install-recommends chromium
+    fi
+    step scripts/check_report.sh "$out/run"
 fi
 printf '\nall checks passed\n'
