@@ -57,7 +57,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
     let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
     let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
-    let protocol = Protocol::named(name).ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
+    let protocol = Protocol::named(name)
+        .ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
     let mut documents = if args.data.is_empty() { session::corpus(read_train(&plan))? } else { Vec::new() };
     for file in &args.data {
         documents.extend(read_documents(file)?);
@@ -82,7 +83,13 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 }
 
 /// Lets the team debate; an interrupted or unrecorded request ends the call, a failed one is a row.
-pub fn traces(plan: &Plan, protocol: Protocol, client: &Client, documents: &[Document], reporter: &Reporter) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
+pub fn traces(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &Client,
+    documents: &[Document],
+    reporter: &Reporter,
+) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
     let progress = |stage: &str, agent: &str, done: usize, all: usize| {
         reporter.step(&format!("{} {stage} {agent}", protocol.name()), done, all);
     };
@@ -98,7 +105,12 @@ pub fn traces(plan: &Plan, protocol: Protocol, client: &Client, documents: &[Doc
         .filter(|error| error.starts_with("no recorded answer"))
         .collect();
     if let Some(first) = unrecorded.first() {
-        bail!("{} of {} requests of {} are not in the cassette: {first}", unrecorded.len(), team.requests().len(), protocol.name());
+        bail!(
+            "{} of {} requests of {} are not in the cassette: {first}",
+            unrecorded.len(),
+            team.requests().len(),
+            protocol.name()
+        );
     }
     Ok((traces, team.requests()))
 }
@@ -122,11 +134,15 @@ fn part(documents: Vec<Document>, shard: Option<&str>, limit: Option<usize>) -> 
     let mut documents = documents;
     if let Some(shard) = shard {
         let wrong = || usage(format!("--shard {shard}: expected I/N with I below N, such as 0/4"));
-        let (i, n) = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?))).ok_or_else(wrong)?;
+        let (i, n) = shard
+            .split_once('/')
+            .and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)))
+            .ok_or_else(wrong)?;
         if i >= n {
             return Err(wrong());
         }
-        documents = documents.into_iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, document)| document).collect();
+        documents =
+            documents.into_iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, document)| document).collect();
     }
     documents.truncate(limit.unwrap_or(usize::MAX));
     if documents.is_empty() {
@@ -160,7 +176,17 @@ pub fn told(traces: &[Trace]) -> String {
     let summary = summary(traces);
     format!(
         "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns)\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} unsettled\n{} calls",
-        summary["documents"], summary["ok"], summary["empty"], summary["failed"], summary["refused"], summary["failed_turns"],
-        summary["conflicts"], summary["consensus"], summary["consensus_first_round"], summary["summarizer"], summary["unsettled"], summary["calls"],
+        summary["documents"],
+        summary["ok"],
+        summary["empty"],
+        summary["failed"],
+        summary["refused"],
+        summary["failed_turns"],
+        summary["conflicts"],
+        summary["consensus"],
+        summary["consensus_first_round"],
+        summary["summarizer"],
+        summary["unsettled"],
+        summary["calls"],
     )
 }

@@ -128,7 +128,10 @@ pub fn splits(plan: &Plan) -> Result<Splits> {
         if let Some(leak) = found.first() {
             return Err(session::refused(format!(
                 "E301: {} training documents stand in the {name} split as well, such as \"{}\" and \"{}\" ({:.0} % of their word 5-grams): remove them from one of the two, or the verdict is void",
-                found.len(), leak.train, leak.measured, 100.0 * leak.overlap
+                found.len(),
+                leak.train,
+                leak.measured,
+                100.0 * leak.overlap
             )));
         }
     }
@@ -139,15 +142,35 @@ fn dry_run(plan: &Plan, splits: &Splits) -> String {
     let (config, schema) = (plan.config(), plan.schema());
     let calls = |documents: usize, protocol: &str| match protocol {
         "aeio" => format!("{documents} to {}", 2 * documents),
-        "type_agents" => format!("{} to {}", documents * schema.entities.len(), documents * (schema.entities.len() + schema.relations.len())),
+        "type_agents" => format!(
+            "{} to {}",
+            documents * schema.entities.len(),
+            documents * (schema.entities.len() + schema.relations.len())
+        ),
         _ => format!("{} or more, by the number of conflicts", documents * schema.entities.len()),
     };
     let mut text = format!("{}\n  run directory: {}\n", config.title, plan.output_dir().display());
-    text += &format!("  2. team {} ({}), {} training documents: {} calls\n", config.team.protocol, config.team.model, splits.train.len(), calls(splits.train.len(), &config.team.protocol));
-    text += &format!("  3. filter at {} (entities), {} (relations), mode {}\n", config.filter.threshold, config.filter.relation_threshold, config.filter.mode);
-    text += &format!("  5. {}: LoRA r {}, {} epochs, learning rate {}\n", config.base_model, config.lora.r, config.train.num_epochs, config.train.learning_rate);
+    text += &format!(
+        "  2. team {} ({}), {} training documents: {} calls\n",
+        config.team.protocol,
+        config.team.model,
+        splits.train.len(),
+        calls(splits.train.len(), &config.team.protocol)
+    );
+    text += &format!(
+        "  3. filter at {} (entities), {} (relations), mode {}\n",
+        config.filter.threshold, config.filter.relation_threshold, config.filter.mode
+    );
+    text += &format!(
+        "  5. {}: LoRA r {}, {} epochs, learning rate {}\n",
+        config.base_model, config.lora.r, config.train.num_epochs, config.train.learning_rate
+    );
     for system in &config.eval.systems {
-        let asked = if system == "base" { "no calls, in this process".to_string() } else { format!("{} calls", calls(splits.test.len(), system)) };
+        let asked = if system == "base" {
+            "no calls, in this process".to_string()
+        } else {
+            format!("{} calls", calls(splits.test.len(), system))
+        };
         text += &format!("  6. {system} over {} test documents: {asked}\n", splits.test.len());
     }
     match (&config.team.base_url, &config.team.cassette) {

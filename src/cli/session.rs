@@ -79,7 +79,11 @@ pub fn catch_interrupts() {
 
 /// The error of a run that was stopped by the user; everything finished so far is kept.
 pub fn interrupted() -> anyhow::Error {
-    Coded { code: 130, message: "interrupted; what was finished is saved, and the same command goes on from there".into() }.into()
+    Coded {
+        code: 130,
+        message: "interrupted; what was finished is saved, and the same command goes on from there".into(),
+    }
+    .into()
 }
 
 /// A pre-flight refusal: exit code 4.

@@ -146,9 +146,7 @@ impl Extraction {
         });
         let still: Vec<_> = self.entities.iter().map(|entity| entity.span).collect();
         for event in &mut self.events {
-            event.arguments.retain(|argument| {
-                still.contains(&argument.span) || !gone.contains(&argument.span)
-            });
+            event.arguments.retain(|argument| still.contains(&argument.span) || !gone.contains(&argument.span));
         }
     }
 

@@ -30,14 +30,14 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig, RopeScaling};
-pub use extractor::Reader;
 pub use error::{Result, StudentError};
+pub use extractor::Reader;
 pub use generate::{Finish, Generated, generate};
 pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};
 pub use model::Model;
-pub use tokenizer::{ChatTokenizer, Example};
 pub(crate) use safetensors::{Shard, write as write_tensors};
+pub use tokenizer::{ChatTokenizer, Example};
 pub use weights::Weights;
 
 /// A model with its tokenizer, ready to be asked or taught.

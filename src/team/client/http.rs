@@ -78,7 +78,8 @@ impl HttpClient {
     fn attempt(&self, request: &StoredRequest, attempts: u32) -> Attempt {
         let url = format!("{}/chat/completions", self.endpoint.base_url.trim_end_matches('/'));
         let shown = without_credentials(&url);
-        let transport = |message: String| ClientError::Transport { url: shown.clone(), message: shortened(&message), attempts };
+        let transport =
+            |message: String| ClientError::Transport { url: shown.clone(), message: shortened(&message), attempts };
         let mut call = self.agent.post(&url).header("Content-Type", "application/json");
         if let Some(key) = &self.endpoint.api_key {
             call = call.header("Authorization", &format!("Bearer {key}"));

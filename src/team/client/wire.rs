@@ -79,7 +79,9 @@ impl Logprobs {
         let tokens: Vec<(Vec<u8>, Option<f64>)> = match (self.content, self.tokens) {
             (Some(content), _) => content
                 .into_iter()
-                .map(|token| (token.bytes.unwrap_or_else(|| token.token.unwrap_or_default().into_bytes()), token.logprob))
+                .map(|token| {
+                    (token.bytes.unwrap_or_else(|| token.token.unwrap_or_default().into_bytes()), token.logprob)
+                })
                 .collect(),
             (None, Some(tokens)) => {
                 let logprobs = self.token_logprobs.unwrap_or_default();
@@ -159,8 +161,12 @@ mod tests {
     #[test]
     fn absent_usage_is_unknown_and_a_refusal_is_kept() {
         // public-bugs C07, C13.
-        let answer = read(r#"{"choices":[{"message":{"content":null,"refusal":"I can't."},"finish_reason":"stop"}]}"#).unwrap();
-        assert_eq!((answer.refusal.as_deref(), answer.prompt_tokens, answer.finish.as_str()), (Some("I can't."), None, "stop"));
+        let answer =
+            read(r#"{"choices":[{"message":{"content":null,"refusal":"I can't."},"finish_reason":"stop"}]}"#).unwrap();
+        assert_eq!(
+            (answer.refusal.as_deref(), answer.prompt_tokens, answer.finish.as_str()),
+            (Some("I can't."), None, "stop")
+        );
     }
 
     #[test]
@@ -183,7 +189,8 @@ mod tests {
 
     #[test]
     fn tokens_that_do_not_spell_the_content_are_unknown() {
-        let body = r#"{"choices":[{"message":{"content":"Bern"},"logprobs":{"content":[{"token":"Basel","logprob":-0.1}]}}]}"#;
+        let body =
+            r#"{"choices":[{"message":{"content":"Bern"},"logprobs":{"content":[{"token":"Basel","logprob":-0.1}]}}]}"#;
         assert_eq!(read(body).unwrap().tokens, None);
     }
 }
