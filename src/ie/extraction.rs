@@ -121,7 +121,7 @@ impl Extraction {
     }
 
     /// Keeps the entities for which `keep` holds, and every relation whose two ends survive.
-    /// Event arguments that filled a role with a removed mention go too (public-bugs C19).
+    /// Event arguments that filled a role with a removed mention go too (case C19).
     pub fn retain_entities(&mut self, mut keep: impl FnMut(&Entity) -> bool) {
         let mut place = Vec::with_capacity(self.entities.len());
         let mut gone = Vec::new();

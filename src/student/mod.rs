@@ -1,4 +1,10 @@
-//! The model: config rope attention block model cache lora peft weights gguf tokenizer generate device.
+//! 5. The student: one small causal language model with low-rank adapters, in this process.
+//! `template ─▶ student ─▶ predictions`; [`crate::train`] teaches it.
+//!
+//! Files ([`Weights`]: safetensors directories and GGUF, checked before anything is believed) become
+//! a [`Model`] of the Llama family; a [`ChatTokenizer`] renders and encodes for training and
+//! inference alike; [`generate()`] answers many prompts that begin alike; a [`Reader`] does what the
+//! team does: documents in, extractions out. Deliberately absent: the corpus, the optimiser, clocks.
 
 mod attention;
 mod block;
