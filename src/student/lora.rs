@@ -181,10 +181,11 @@ mod tests {
             let filled = |value: f32, dims: [usize; 2]| {
                 Tensor::<2>::from_data(TensorData::new(vec![value; dims[0] * dims[1]], dims), &device)
             };
-            let adapter = Adapter { a: filled(0.5, [3, 4]), b: filled(1.0, [4, 2]), scale: config.scale(), dropout: 0.0 };
+            let adapter =
+                Adapter { a: filled(0.5, [3, 4]), b: filled(1.0, [4, 2]), scale: config.scale(), dropout: 0.0 };
             let x: Tensor<2> = Tensor::from_data(TensorData::new(vec![1f32, 2.0, 3.0], [1, 3]), &device);
             assert_eq!(numbers(adapter.forward(x, None)), [expected; 2]);
-            assert_eq!(numbers(adapter.dense()), [expected as f32 / 6.0; 6], "merged and live agree");
+            assert_eq!(numbers(adapter.dense()), [expected / 6.0; 6], "merged and live agree");
         }
     }
 

@@ -8,12 +8,8 @@ use crate::trace::{Settled, Support, Trace};
 const TEXT: &str = "Acme opened a shop.";
 
 fn schema() -> Schema {
-    let entity = |label: &str| EntityType {
-        label: label.into(),
-        definition: String::new(),
-        aliases: vec![],
-        examples: vec![],
-    };
+    let entity =
+        |label: &str| EntityType { label: label.into(), definition: String::new(), aliases: vec![], examples: vec![] };
     Schema { entities: ["person", "organization", "location"].map(entity).to_vec(), ..Schema::default() }
 }
 
