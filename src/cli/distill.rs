@@ -98,7 +98,7 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
     }
     if lines.is_empty() {
         return Err(session::refused(
-            "E201: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl",
+            "E304: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl",
         ));
     }
     let valid: Vec<Line> = dev.iter().flat_map(|document| gold_lines(&prompts, document)).collect();
