@@ -28,7 +28,11 @@ const LAYERS: [Layer; 13] = [
     },
     Layer { module: "trace", ours: &["ie"], outside: &[] },
     Layer { module: "corpus", ours: &["ie", "config", "store"], outside: &["rayon", "polars", "serde_json"] },
-    Layer { module: "team", ours: &["ie", "config", "template", "trace", "store"], outside: &["ureq", "serde_json", "rayon"] },
+    Layer {
+        module: "team",
+        ours: &["ie", "config", "template", "trace", "store"],
+        outside: &["ureq", "serde_json", "rayon"],
+    },
     Layer { module: "filter", ours: &["ie", "config", "trace", "store"], outside: &["rayon", "polars"] },
     Layer {
         module: "student",

@@ -1,6 +1,6 @@
 //! `debate`: a protocol of the team over documents, into traces. 2. of the arrow.
 
-use super::session::{self, Reporter};
+use super::session::{self, Experiment, Reporter};
 use super::{Common, Outcome, usage};
 use crate::config::Plan;
 use crate::corpus::read_train;
@@ -18,14 +18,8 @@ use std::path::PathBuf;
   understudy debate configs/quickstart.toml --data data/sample/test.jsonl --protocol aeio --traces /tmp/aeio.jsonl
   understudy debate configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1 --cassette-out mine.jsonl.zst")]
 pub struct Args {
-    /// The experiment file
-    config: PathBuf,
-    /// Override a key of the config; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Directory of the run; default: the config's
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    experiment: Experiment,
     /// Protocol; default: the config's
     #[arg(long)]
     protocol: Option<String>,
@@ -55,9 +49,10 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let plan = session::plan(&args.experiment, common)?;
     let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
-    let protocol = Protocol::named(name).ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
+    let protocol = Protocol::named(name)
+        .ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
     let mut documents = if args.data.is_empty() { session::corpus(read_train(&plan))? } else { Vec::new() };
     for file in &args.data {
         documents.extend(read_documents(file)?);
@@ -82,7 +77,13 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 }
 
 /// Lets the team debate; an interrupted or unrecorded request ends the call, a failed one is a row.
-pub fn traces(plan: &Plan, protocol: Protocol, client: &Client, documents: &[Document], reporter: &Reporter) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
+pub fn traces(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &Client,
+    documents: &[Document],
+    reporter: &Reporter,
+) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
     let progress = |stage: &str, agent: &str, done: usize, all: usize| {
         reporter.step(&format!("{} {stage} {agent}", protocol.name()), done, all);
     };
@@ -98,7 +99,12 @@ pub fn traces(plan: &Plan, protocol: Protocol, client: &Client, documents: &[Doc
         .filter(|error| error.starts_with("no recorded answer"))
         .collect();
     if let Some(first) = unrecorded.first() {
-        bail!("{} of {} requests of {} are not in the cassette: {first}", unrecorded.len(), team.requests().len(), protocol.name());
+        bail!(
+            "{} of {} requests of {} are not in the cassette: {first}",
+            unrecorded.len(),
+            team.requests().len(),
+            protocol.name()
+        );
     }
     Ok((traces, team.requests()))
 }
@@ -122,11 +128,15 @@ fn part(documents: Vec<Document>, shard: Option<&str>, limit: Option<usize>) -> 
     let mut documents = documents;
     if let Some(shard) = shard {
         let wrong = || usage(format!("--shard {shard}: expected I/N with I below N, such as 0/4"));
-        let (i, n) = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?))).ok_or_else(wrong)?;
+        let (i, n) = shard
+            .split_once('/')
+            .and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)))
+            .ok_or_else(wrong)?;
         if i >= n {
             return Err(wrong());
         }
-        documents = documents.into_iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, document)| document).collect();
+        documents =
+            documents.into_iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, document)| document).collect();
     }
     documents.truncate(limit.unwrap_or(usize::MAX));
     if documents.is_empty() {
@@ -160,7 +170,17 @@ pub fn told(traces: &[Trace]) -> String {
     let summary = summary(traces);
     format!(
         "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns)\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} unsettled\n{} calls",
-        summary["documents"], summary["ok"], summary["empty"], summary["failed"], summary["refused"], summary["failed_turns"],
-        summary["conflicts"], summary["consensus"], summary["consensus_first_round"], summary["summarizer"], summary["unsettled"], summary["calls"],
+        summary["documents"],
+        summary["ok"],
+        summary["empty"],
+        summary["failed"],
+        summary["refused"],
+        summary["failed_turns"],
+        summary["conflicts"],
+        summary["consensus"],
+        summary["consensus_first_round"],
+        summary["summarizer"],
+        summary["unsettled"],
+        summary["calls"],
     )
 }

@@ -1,6 +1,6 @@
 //! `distill`: traces into a corpus of templates. 3. of the arrow.
 
-use super::session::{self, Reporter};
+use super::session::{self, Experiment, Reporter};
 use super::{Common, Outcome};
 use crate::config::Plan;
 use crate::corpus::read_train;
@@ -21,14 +21,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example:
   understudy distill configs/quickstart.toml --set filter.threshold=0.7")]
 pub struct Args {
-    /// The experiment file
-    config: PathBuf,
-    /// Override a key of the config; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Directory of the run; default: the config's
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    experiment: Experiment,
 }
 
 /// What a corpus came to.
@@ -59,15 +53,18 @@ pub struct Audit {
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
-    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let plan = session::plan(&args.experiment, common)?;
     let documents = session::corpus(read_train(&plan))?;
     let dev = read_documents(&plan.config().data.dev)?;
     let corpus = distil(&plan, &documents, &dev, &Reporter::new(common))?;
     if common.json {
-        println!("{}", serde_json::json!({
-            "lines": corpus.lines, "documents": corpus.sieved.kept.len(), "per_type": corpus.sieved.per_type,
-            "documents_dropped": corpus.sieved.documents_dropped, "items_dropped": corpus.sieved.items_dropped,
-        }));
+        println!(
+            "{}",
+            serde_json::json!({
+                "lines": corpus.lines, "documents": corpus.sieved.kept.len(), "per_type": corpus.sieved.per_type,
+                "documents_dropped": corpus.sieved.documents_dropped, "items_dropped": corpus.sieved.items_dropped,
+            })
+        );
     } else {
         print!("{}", told(&corpus));
         println!("corpus: {}", plan.output_dir().join("corpus").display());
@@ -76,12 +73,14 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 }
 
 /// The files of a corpus, relative to the run directory.
-pub const FILES: [&str; 4] = ["corpus/train.jsonl", "corpus/valid.jsonl", "corpus/dataset_info.json", "corpus/README.md"];
+pub const FILES: [&str; 4] =
+    ["corpus/train.jsonl", "corpus/valid.jsonl", "corpus/dataset_info.json", "corpus/README.md"];
 
 /// Filters `OUT/traces.jsonl` and writes `OUT/corpus`.
 pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &Reporter) -> Result<Corpus> {
     let out = plan.output_dir();
-    let traces: Vec<Trace> = read_jsonl(&out.join("traces.jsonl")).context("the debate has to run first: understudy debate CONFIG")?;
+    let traces: Vec<Trace> =
+        read_jsonl(&out.join("traces.jsonl")).context("the debate has to run first: understudy debate CONFIG")?;
     let traces = aligned(traces, documents)?;
     let sieved = sieve(documents, &traces, plan.schema(), &Rules::of(plan)).map_err(|error| anyhow!(error))?;
     let prompts = Prompts::new(plan.schema().clone());
@@ -94,9 +93,12 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
         }
     }
     let share = plan.config().filter.negatives_share;
-    let capped = cap_empty(&mut lines, Task::Relations, share, |line| hash_bytes(line.meta.documents.concat().as_bytes()));
+    let capped =
+        cap_empty(&mut lines, Task::Relations, share, |line| hash_bytes(line.meta.documents.concat().as_bytes()));
     if lines.is_empty() {
-        return Err(session::refused("E201: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl"));
+        return Err(session::refused(
+            "E304: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl",
+        ));
     }
     let valid: Vec<Line> = dev.iter().flat_map(|document| gold_lines(&prompts, document)).collect();
     write_jsonl(&out.join(FILES[0]), &lines)?;
@@ -105,7 +107,10 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
     let audit = audit(documents, &traces, &sieved);
     let corpus = Corpus { lines: lines.len(), capped, sieved, audit };
     write_atomic(&out.join(FILES[3]), card(plan, &corpus, &traces).as_bytes())?;
-    let hashes: BTreeMap<&str, String> = BTreeMap::from([("train.jsonl", hash_bytes(&to_jsonl(&lines))), ("valid.jsonl", hash_bytes(&to_jsonl(&valid)))]);
+    let hashes: BTreeMap<&str, String> = BTreeMap::from([
+        ("train.jsonl", hash_bytes(&to_jsonl(&lines))),
+        ("valid.jsonl", hash_bytes(&to_jsonl(&valid))),
+    ]);
     let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": plan.config().team.protocol, "filter": plan.config().filter, "sha256": hashes});
     write_atomic(&out.join("corpus/manifest.json"), format!("{manifest:#}\n").as_bytes())?;
     reporter.say(told(&corpus).trim_end());
@@ -115,7 +120,11 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
 /// The traces in the order of the documents.
 fn aligned(traces: Vec<Trace>, documents: &[Document]) -> Result<Vec<Trace>> {
     let mut by_id: BTreeMap<String, Trace> = traces.into_iter().map(|trace| (trace.id.clone(), trace)).collect();
-    let find = |document: &Document| by_id.remove(&document.id).ok_or_else(|| anyhow!("traces.jsonl has no trace of \"{}\"; run the debate again", document.id));
+    let find = |document: &Document| {
+        by_id
+            .remove(&document.id)
+            .ok_or_else(|| anyhow!("traces.jsonl has no trace of \"{}\"; run the debate again", document.id))
+    };
     documents.iter().map(find).collect()
 }
 
@@ -138,7 +147,16 @@ fn gold_lines(prompts: &Prompts, document: &Document) -> Vec<Line> {
     let Some(gold) = &document.gold else { return Vec::new() };
     let line = |(task, messages): (Task, Vec<crate::ie::Message>)| {
         let prompt = hash_bytes(messages[0].content.as_bytes());
-        let meta = Provenance { documents: vec![document.id.clone()], task, protocol: "gold".into(), rounds: 0, votes: vec![], confidence: 1.0, prompt, tokens: None };
+        let meta = Provenance {
+            documents: vec![document.id.clone()],
+            task,
+            protocol: "gold".into(),
+            rounds: 0,
+            votes: vec![],
+            confidence: 1.0,
+            prompt,
+            tokens: None,
+        };
         Line { messages, meta }
     };
     conversations(prompts, &document.text, gold).into_iter().map(line).collect()
@@ -149,14 +167,20 @@ fn dataset_info() -> String {
         serde_json::json!({"file_name": file, "formatting": "sharegpt", "columns": {"messages": "messages"},
             "tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant", "system_tag": "system"}})
     };
-    format!("{:#}\n", serde_json::json!({"understudy_train": entry("train.jsonl"), "understudy_valid": entry("valid.jsonl")}))
+    format!(
+        "{:#}\n",
+        serde_json::json!({"understudy_train": entry("train.jsonl"), "understudy_valid": entry("valid.jsonl")})
+    )
 }
 
 fn audit(documents: &[Document], traces: &[Trace], sieved: &Sieved) -> Option<Audit> {
     let audited: Vec<_> = sieved.kept.iter().filter(|kept| documents[kept.document].gold.is_some()).collect();
     let rules = Scoring::new(Match::Strict, Option::<&Schema>::None);
     let gold: Vec<Document> = audited.iter().map(|kept| documents[kept.document].clone()).collect();
-    let kept: Vec<Prediction> = audited.iter().map(|kept| Prediction::read(&documents[kept.document].id, kept.extraction.clone(), Cost::default())).collect();
+    let kept: Vec<Prediction> = audited
+        .iter()
+        .map(|kept| Prediction::read(&documents[kept.document].id, kept.extraction.clone(), Cost::default()))
+        .collect();
     let counts = score(&gold, &kept, &rules).ok()?.total.entities;
     let with_gold: Vec<usize> = (0..documents.len()).filter(|&at| documents[at].gold.is_some()).collect();
     let all: Vec<Document> = with_gold.iter().map(|&at| documents[at].clone()).collect();
@@ -168,9 +192,13 @@ fn audit(documents: &[Document], traces: &[Trace], sieved: &Sieved) -> Option<Au
 /// What the filter did, in words.
 pub fn told(corpus: &Corpus) -> String {
     let mut text = format!("{} conversations from {} documents\n", corpus.lines, corpus.sieved.kept.len());
-    let counted = |counts: &BTreeMap<String, usize>| counts.iter().map(|(what, count)| format!("{what} {count}")).collect::<Vec<_>>().join(", ");
+    let counted = |counts: &BTreeMap<String, usize>| {
+        counts.iter().map(|(what, count)| format!("{what} {count}")).collect::<Vec<_>>().join(", ")
+    };
     let _ = writeln!(text, "  kept: {}", counted(&corpus.sieved.per_type));
-    for (what, counts) in [("documents left out", &corpus.sieved.documents_dropped), ("items left out", &corpus.sieved.items_dropped)] {
+    for (what, counts) in
+        [("documents left out", &corpus.sieved.documents_dropped), ("items left out", &corpus.sieved.items_dropped)]
+    {
         if !counts.is_empty() {
             let _ = writeln!(text, "  {what}: {}", counted(counts));
         }
@@ -183,7 +211,10 @@ pub fn told(corpus: &Corpus) -> String {
         let _ = writeln!(
             text,
             "  audit on {} documents with gold: precision of kept entities {} (recall {}); before the filter {}",
-            audit.documents, percent(audit.precision), percent(audit.recall), percent(audit.before)
+            audit.documents,
+            percent(audit.precision),
+            percent(audit.recall),
+            percent(audit.before)
         );
     }
     text
@@ -196,7 +227,9 @@ fn card(plan: &Plan, corpus: &Corpus, traces: &[Trace]) -> String {
     let mut text = format!(
         "# {}: corpus of templates\n\nWhat the team `{}` ({}) can stand behind, as `messages` conversations. `train.jsonl` holds its answers, \
          `valid.jsonl` the gold of the dev split in the same format (it chooses the checkpoint and is never trained on).\n\n",
-        plan.config().title, plan.config().team.protocol, plan.config().team.model
+        plan.config().title,
+        plan.config().team.protocol,
+        plan.config().team.model
     );
     text.push_str("| type | kept items |\n|---|---|\n");
     for (label, count) in &corpus.sieved.per_type {
@@ -206,7 +239,14 @@ fn card(plan: &Plan, corpus: &Corpus, traces: &[Trace]) -> String {
         text,
         "\nThresholds: entities {}, relations {}, largest dropped share {}; mode {}.\n\n{}\nCost of the debate: {} calls, {} tokens read, {} written.\n\n\
          Licence: that of the documents, and the terms of the model that answered.\n",
-        filter.threshold, filter.relation_threshold, filter.max_dropped_share, filter.mode, told(corpus), cost.calls, tokens(cost.prompt_tokens), tokens(cost.completion_tokens)
+        filter.threshold,
+        filter.relation_threshold,
+        filter.max_dropped_share,
+        filter.mode,
+        told(corpus),
+        cost.calls,
+        tokens(cost.prompt_tokens),
+        tokens(cost.completion_tokens)
     );
     text
 }

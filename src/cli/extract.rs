@@ -1,6 +1,6 @@
 //! `extract`: documents or plain text into predictions, with the student or any protocol.
 
-use super::session::{self, Reporter};
+use super::session::{self, Experiment, Reporter};
 use super::verdict::{BASE, STUDENT};
 use super::{Common, Outcome, debate, model, usage};
 use crate::config::Plan;
@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 
 Input ending in .jsonl or .jsonl.zst is read as documents; anything else as plain text, one document a line.")]
 pub struct Args {
-    /// The experiment file
-    config: PathBuf,
+    #[command(flatten)]
+    experiment: Experiment,
     /// Documents (.jsonl, .jsonl.zst) or plain text; `-` is standard input
     input: PathBuf,
     /// `student`, `base` (the untrained student) or a protocol of the team
@@ -32,12 +32,6 @@ pub struct Args {
     /// Adapter of the student; default: OUT/adapter
     #[arg(long)]
     adapter: Option<PathBuf>,
-    /// Override a key of the config; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Directory of the run; default: the config's
-    #[arg(long)]
-    out: Option<PathBuf>,
     /// Where the predictions go; default: standard output
     #[arg(long)]
     predictions: Option<PathBuf>,
@@ -52,7 +46,7 @@ const PART: usize = 64;
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let plan = session::plan(&args.experiment, common)?;
     let (documents, reporter) = (documents(&args.input)?, Reporter::new(common));
     let predictions = match Protocol::named(&args.system) {
         Some(protocol) => {
@@ -61,7 +55,12 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
             traces.iter().zip(&documents).map(|(trace, document)| trace.prediction(document)).collect()
         }
         None if args.system == STUDENT || args.system == BASE => student(args, &plan, &documents, common, &reporter)?,
-        None => return Err(usage(format!("--system {}: expected student, base, aeio, type_agents or crossagentie", args.system))),
+        None => {
+            return Err(usage(format!(
+                "--system {}: expected student, base, aeio, type_agents or crossagentie",
+                args.system
+            )));
+        }
     };
     match &args.predictions {
         Some(path) => write_predictions(path, &predictions, &documents)?,
@@ -75,18 +74,28 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     Ok(if failed > args.max_failures { Outcome::TooManyFailures } else { Outcome::Done })
 }
 
-fn student(args: &Args, plan: &Plan, documents: &[Document], common: &Common, reporter: &Reporter) -> Result<Vec<Prediction>> {
+fn student(
+    args: &Args,
+    plan: &Plan,
+    documents: &[Document],
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Vec<Prediction>> {
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
     let student = Student::load(&weights, &device::open(&common.device)?)?;
     let mut model = student.model.clone();
     if args.system == STUDENT {
         let adapter = args.adapter.clone().unwrap_or_else(|| plan.output_dir().join("adapter"));
-        let (adapted, ignored) = model.with_peft(&adapter).context("the student has to be trained first: understudy run CONFIG")?;
-        ignored.iter().for_each(|key| reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored")));
+        let (adapted, ignored) =
+            model.with_peft(&adapter).context("the student has to be trained first: understudy run CONFIG")?;
+        ignored.iter().for_each(|key| {
+            reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored"))
+        });
         model = adapted;
     }
-    let reader = Reader::new(&args.system, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
+    let reader =
+        Reader::new(&args.system, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
     let mut predictions = Vec::with_capacity(documents.len());
     for part in documents.chunks(PART) {
         if session::stopped() {
@@ -111,7 +120,8 @@ fn documents(input: &Path) -> Result<Vec<Document>> {
         std::fs::read_to_string(input).with_context(|| format!("{name}"))?
     };
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let documents: Vec<Document> = lines.enumerate().map(|(at, line)| Document::new(format!("{}", at + 1), line)).collect();
+    let documents: Vec<Document> =
+        lines.enumerate().map(|(at, line)| Document::new(format!("{}", at + 1), line)).collect();
     if documents.is_empty() {
         return Err(usage(format!("{name}: no text; one document a line")));
     }

@@ -1,8 +1,6 @@
 //! `train`: LoRA fine-tuning of the student on the run's corpus. 5. of the arrow.
 
-use super::run::stage;
-use super::session::{self, Reporter};
-use super::verdict::weights_hash;
+use super::session::{self, Experiment, Reporter, stage, weights_hash};
 use super::{Common, Outcome, distill, model};
 use crate::config::{ConfigError, Plan};
 use crate::eval::{Mode, Rules, score};
@@ -25,14 +23,8 @@ use std::path::{Path, PathBuf};
 
 Training goes on from the latest whole checkpoint of the same config and corpus.")]
 pub struct Args {
-    /// The experiment file
-    config: PathBuf,
-    /// Override a key of the config; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Directory of the run; default: the config's
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    experiment: Experiment,
     /// Where to go on from: `auto` is the latest whole checkpoint
     #[arg(long, default_value = "auto", value_parser = ["auto"])]
     resume: String,
@@ -49,7 +41,7 @@ pub struct Trained {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let plan = session::plan(&args.experiment, common)?;
     let dev = read_documents(&plan.config().data.dev)?;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
@@ -69,7 +61,8 @@ const ADAPTER: [&str; 3] = ["adapter/adapter_model.safetensors", "adapter/adapte
 pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, reporter: &Reporter) -> Result<Trained> {
     let out = plan.output_dir();
     let corpus = distill::corpus_path(out);
-    let lines: Vec<Line> = read_jsonl(&corpus).context("the corpus has to be there first: understudy distill CONFIG")?;
+    let lines: Vec<Line> =
+        read_jsonl(&corpus).context("the corpus has to be there first: understudy distill CONFIG")?;
     let mut wanted = stage("train", plan, &["train", "lora", "base_model", "eval"], &[distill::FILES[0]])?;
     wanted.parts.insert("weights".into(), weights_hash(weights)?);
     let wanted = Manifest::new(&wanted.stage, wanted.parts);
@@ -80,17 +73,31 @@ pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, rep
         publish(&fitted, out)?;
         wanted.seal(out, &ADAPTER)?;
         let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
-        reporter.say(&format!("train: {} steps, {} skipped, best at step {} (dev F1 {metric})", fitted.steps, fitted.skipped, fitted.best_step));
+        reporter.say(&format!(
+            "train: {} steps, {} skipped, best at step {} (dev F1 {metric})",
+            fitted.steps, fitted.skipped, fitted.best_step
+        ));
     }
     let log: Vec<LogLine> = read_jsonl(&out.join("trainer_log.jsonl"))?;
     Ok(Trained { log: points(&log), filtered: filtered(&lines, plan)? })
 }
 
-fn teach(plan: &Plan, weights: &Path, lines: &[Line], dev: &[Document], common: &Common, reporter: &Reporter) -> Result<Fitted> {
+fn teach(
+    plan: &Plan,
+    weights: &Path,
+    lines: &[Line],
+    dev: &[Document],
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Fitted> {
     reporter.say(&format!("train: {} conversations", lines.len()));
     let student = Student::load(weights, &device::open(&common.device)?)?;
     let config = train_config(plan)?;
-    let item = |(at, line): (usize, &Line)| Item { name: format!("train.jsonl:{}", at + 1), messages: line.messages.clone(), weight: 1.0 };
+    let item = |(at, line): (usize, &Line)| Item {
+        name: format!("train.jsonl:{}", at + 1),
+        messages: line.messages.clone(),
+        weight: 1.0,
+    };
     let items: Vec<Item> = lines.iter().enumerate().map(item).collect();
     let mut hooks = Watch { plan, student: &student, dev, reporter };
     match fit(&student, &items, &config, plan.output_dir(), &plan.config().base_model, &mut hooks) {
@@ -114,7 +121,8 @@ fn publish(fitted: &Fitted, out: &Path) -> Result<()> {
 
 fn train_config(plan: &Plan) -> Result<TrainConfig> {
     let (train, lora) = (&plan.config().train, &plan.config().lora);
-    let targets = if lora.target_modules.is_empty() { TARGETS.map(str::to_owned).to_vec() } else { lora.target_modules.clone() };
+    let targets =
+        if lora.target_modules.is_empty() { TARGETS.map(str::to_owned).to_vec() } else { lora.target_modules.clone() };
     let schedule = match train.lr_scheduler.as_str() {
         "constant" => Schedule::Constant,
         "linear" => Schedule::Linear,
@@ -160,7 +168,11 @@ impl Hooks for Watch<'_> {
         let rules = Rules::new(Mode::Strict, Some(self.plan.schema()));
         let scores = score(self.dev, &predictions, &rules).map_err(|error| error.to_string())?.total;
         let shown = |f1: Option<f64>| f1.map_or_else(|| "–".into(), |f1| format!("{:.2}", 100.0 * f1));
-        self.reporter.say(&format!("  step {step}: dev F1 {} (relations {})", shown(scores.entities.f1()), shown(scores.relations.f1())));
+        self.reporter.say(&format!(
+            "  step {step}: dev F1 {} (relations {})",
+            shown(scores.entities.f1()),
+            shown(scores.relations.f1())
+        ));
         Ok(scores.entities.f1().unwrap_or(0.0))
     }
 
@@ -216,7 +228,8 @@ fn filtered(lines: &[Line], plan: &Plan) -> Result<Stage> {
             *kept.entry(label).or_default() += items.len() as u64;
         }
     }
-    let documents: std::collections::BTreeSet<&str> = lines.iter().flat_map(|line| &line.meta.documents).map(String::as_str).collect();
+    let documents: std::collections::BTreeSet<&str> =
+        lines.iter().flat_map(|line| &line.meta.documents).map(String::as_str).collect();
     let left = traces.len().saturating_sub(documents.len()) as u64;
     let dropped = BTreeMap::from([("documents left out".to_string(), left)]);
     Ok(Stage { name: "filter".into(), documents: traces.len() as u64, kept, dropped, ..Stage::default() })

@@ -30,6 +30,7 @@ pub struct Cli {
 
 /// Flags that every verb takes.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Common flags")]
 pub struct Common {
     /// Print a machine-readable result on stdout and everything else on stderr
     #[arg(long, global = true)]
@@ -43,8 +44,8 @@ pub struct Common {
     /// Worker threads; default: all cores
     #[arg(long, global = true)]
     pub threads: Option<usize>,
-    /// Where the student runs: auto, cpu or cuda[:n]
-    #[arg(long, global = true, default_value = "auto")]
+    /// Where the student runs
+    #[arg(long, global = true, default_value = "auto", help = "Where the student runs: auto, cpu or cuda[:n]")]
     pub device: String,
     /// Open no network connection but to loopback
     #[arg(long, global = true)]
@@ -67,7 +68,7 @@ pub enum Progress {
     None,
 }
 
-/// The verbs, in the order of the arrow.
+/// The verbs, in the order of the arrow; what serves every stage stands last.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// The whole arrow: team, filter, templates, student, verdict
@@ -86,10 +87,10 @@ pub enum Verb {
     Score(score::Args),
     /// Several systems on the same documents, with intervals, cost and verdicts
     Compare(compare::Args),
-    /// Put model weights into the cache
-    Model(model::ModelArgs),
     /// The pages of a run: report.html, report.md and report.csv
     Report(report::Args),
+    /// Put model weights into the cache
+    Model(model::ModelArgs),
 }
 
 /// How a verb ended, as the exit code says it.
@@ -130,15 +131,15 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
         Verb::Run(args) => run::run(args, &cli.common),
-        Verb::Extract(args) => extract::run(args, &cli.common),
-        Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Debate(args) => debate::run(args, &cli.common),
         Verb::Distill(args) => distill::run(args, &cli.common),
+        Verb::Train(args) => learn::run(args, &cli.common),
+        Verb::Extract(args) => extract::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),
-        Verb::Model(args) => model::run(args, &cli.common),
         Verb::Report(args) => report::run(args, &cli.common),
+        Verb::Model(args) => model::run(args, &cli.common),
     }
 }
 

@@ -2,18 +2,17 @@
 //! manifest and its outputs still stand, so a second call, or a call after a kill, goes on where
 //! the first one ended.
 
-use super::session::{self, Reporter};
+use super::session::{self, Experiment, Reporter};
 use super::verdict::{self, Measured};
 use super::{Common, Outcome, debate, distill, learn, model, report};
 use crate::config::Plan;
 use crate::corpus::{Splits, read_splits};
 use crate::eval::table;
 use crate::filter::leaks;
-use crate::store::{Manifest, hash_bytes, is_done, read_jsonl, write_atomic, write_jsonl};
+use crate::store::{hash_bytes, is_done, read_jsonl, write_atomic, write_jsonl};
 use crate::team::Protocol;
 use crate::trace::Trace;
 use anyhow::{Context, Result};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Arguments of `run`.
@@ -24,14 +23,8 @@ use std::path::PathBuf;
   understudy run configs/quickstart.toml --set train.num_epochs=2 --out checkpoints/two-epochs
   understudy run configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1")]
 pub struct Args {
-    /// The experiment file
-    config: PathBuf,
-    /// Override a key of the config; may be given more than once
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Directory of the run; default: the config's
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    experiment: Experiment,
     /// Print the plan, the calls and the estimated cost; run nothing
     #[arg(long)]
     dry_run: bool,
@@ -40,7 +33,7 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.config, &args.set, args.out.as_deref(), common)?;
+    let plan = session::plan(&args.experiment, common)?;
     let reporter = Reporter::new(common);
     let splits = splits(&plan)?;
     if args.dry_run {
@@ -58,7 +51,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let traces = debated(&plan, &client, &splits, &reporter)?;
 
     // ── 3. filter, 4. templates ──
-    let wanted = stage("distill", &plan, &["filter"], &["traces.jsonl"])?;
+    let wanted = session::stage("distill", &plan, &["filter"], &["traces.jsonl"])?;
     if is_done(plan.output_dir(), &wanted) {
         reporter.say("distill: done before");
     } else {
@@ -80,7 +73,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 /// The traces of the training split.
 fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter: &Reporter) -> Result<Vec<Trace>> {
     let path = plan.output_dir().join("traces.jsonl");
-    let wanted = stage("debate", plan, &["team"], &[])?;
+    let wanted = session::stage("debate", plan, &["team"], &[])?;
     if is_done(plan.output_dir(), &wanted) {
         reporter.say("debate: done before");
         return Ok(read_jsonl(&path)?);
@@ -94,32 +87,6 @@ fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter:
     Ok(traces)
 }
 
-/// A stage's manifest: the seed, the sections of the config that decide it, the documents, and the
-/// files that earlier stages wrote.
-pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Result<Manifest> {
-    let config = serde_json::to_value(plan.config())?;
-    let data = &plan.config().data;
-    let mut parts = BTreeMap::from([("seed".to_string(), plan.config().seed.to_string())]);
-    for section in sections {
-        let mut written = config.get(*section).cloned().unwrap_or_default();
-        // How answers are fetched does not decide what they are.
-        if let Some(team) = written.as_object_mut().filter(|_| *section == "team") {
-            for key in ["base_url", "api_key_env", "in_flight", "timeout_s", "max_attempts", "cassette"] {
-                team.remove(key);
-            }
-        }
-        parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
-    }
-    parts.insert("train_limit".into(), format!("{:?}", data.train_limit));
-    for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {
-        parts.insert(split.into(), session::hash_of(file)?);
-    }
-    for file in earlier {
-        parts.insert((*file).into(), session::hash_of(&plan.output_dir().join(file))?);
-    }
-    Ok(Manifest::new(name, parts))
-}
-
 /// Reads the splits and refuses what would make the verdict void.
 pub fn splits(plan: &Plan) -> Result<Splits> {
     let splits = session::corpus(read_splits(plan))?;
@@ -128,7 +95,10 @@ pub fn splits(plan: &Plan) -> Result<Splits> {
         if let Some(leak) = found.first() {
             return Err(session::refused(format!(
                 "E301: {} training documents stand in the {name} split as well, such as \"{}\" and \"{}\" ({:.0} % of their word 5-grams): remove them from one of the two, or the verdict is void",
-                found.len(), leak.train, leak.measured, 100.0 * leak.overlap
+                found.len(),
+                leak.train,
+                leak.measured,
+                100.0 * leak.overlap
             )));
         }
     }
@@ -139,15 +109,35 @@ fn dry_run(plan: &Plan, splits: &Splits) -> String {
     let (config, schema) = (plan.config(), plan.schema());
     let calls = |documents: usize, protocol: &str| match protocol {
         "aeio" => format!("{documents} to {}", 2 * documents),
-        "type_agents" => format!("{} to {}", documents * schema.entities.len(), documents * (schema.entities.len() + schema.relations.len())),
+        "type_agents" => format!(
+            "{} to {}",
+            documents * schema.entities.len(),
+            documents * (schema.entities.len() + schema.relations.len())
+        ),
         _ => format!("{} or more, by the number of conflicts", documents * schema.entities.len()),
     };
     let mut text = format!("{}\n  run directory: {}\n", config.title, plan.output_dir().display());
-    text += &format!("  2. team {} ({}), {} training documents: {} calls\n", config.team.protocol, config.team.model, splits.train.len(), calls(splits.train.len(), &config.team.protocol));
-    text += &format!("  3. filter at {} (entities), {} (relations), mode {}\n", config.filter.threshold, config.filter.relation_threshold, config.filter.mode);
-    text += &format!("  5. {}: LoRA r {}, {} epochs, learning rate {}\n", config.base_model, config.lora.r, config.train.num_epochs, config.train.learning_rate);
+    text += &format!(
+        "  2. team {} ({}), {} training documents: {} calls\n",
+        config.team.protocol,
+        config.team.model,
+        splits.train.len(),
+        calls(splits.train.len(), &config.team.protocol)
+    );
+    text += &format!(
+        "  3. filter at {} (entities), {} (relations), mode {}\n",
+        config.filter.threshold, config.filter.relation_threshold, config.filter.mode
+    );
+    text += &format!(
+        "  5. {}: LoRA r {}, {} epochs, learning rate {}\n",
+        config.base_model, config.lora.r, config.train.num_epochs, config.train.learning_rate
+    );
     for system in &config.eval.systems {
-        let asked = if system == "base" { "no calls, in this process".to_string() } else { format!("{} calls", calls(splits.test.len(), system)) };
+        let asked = if system == "base" {
+            "no calls, in this process".to_string()
+        } else {
+            format!("{} calls", calls(splits.test.len(), system))
+        };
         text += &format!("  6. {system} over {} test documents: {asked}\n", splits.test.len());
     }
     match (&config.team.base_url, &config.team.cassette) {

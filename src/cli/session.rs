@@ -3,20 +3,34 @@
 use super::{Coded, Common, Progress, usage};
 use crate::config::Plan;
 use crate::corpus::CorpusError;
-use crate::store::{AnswerStore, hash_file};
+use crate::store::{AnswerStore, Manifest, hash_bytes, hash_file};
 use crate::team::client::{Endpoint, HttpClient, STOP};
 use crate::team::{Client, Sampling};
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// Which experiment, and what is different this time.
+#[derive(Debug, clap::Args)]
+pub struct Experiment {
+    /// The experiment file
+    config: PathBuf,
+    /// Override a key of the config; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Directory of the run; default: the config's
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
 /// Reads a plan with the overrides of the command line.
-pub fn plan(path: &Path, overrides: &[String], out: Option<&Path>, common: &Common) -> Result<Plan> {
-    let mut plan = Plan::read(path, overrides).map_err(|error| usage(error.to_string()))?;
-    if let Some(out) = out {
-        plan = plan.into(out.to_path_buf());
+pub fn plan(experiment: &Experiment, common: &Common) -> Result<Plan> {
+    let mut plan = Plan::read(&experiment.config, &experiment.set).map_err(|error| usage(error.to_string()))?;
+    if let Some(out) = &experiment.out {
+        plan = plan.into(out.clone());
     }
     if let Some(seed) = common.seed {
         plan = plan.seeded(seed);
@@ -79,7 +93,11 @@ pub fn catch_interrupts() {
 
 /// The error of a run that was stopped by the user; everything finished so far is kept.
 pub fn interrupted() -> anyhow::Error {
-    Coded { code: 130, message: "interrupted; what was finished is saved, and the same command goes on from there".into() }.into()
+    Coded {
+        code: 130,
+        message: "interrupted; what was finished is saved, and the same command goes on from there".into(),
+    }
+    .into()
 }
 
 /// A pre-flight refusal: exit code 4.
@@ -162,4 +180,47 @@ pub fn corpus<T>(read: Result<T, CorpusError>) -> Result<T> {
         CorpusError::Store(error) => error.into(),
         refusal => refused(refusal.to_string()),
     })
+}
+
+/// A stage's manifest: the seed, the sections of the config that decide it, the documents, and the
+/// files that earlier stages wrote.
+pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Result<Manifest> {
+    let config = serde_json::to_value(plan.config())?;
+    let data = &plan.config().data;
+    let mut parts = BTreeMap::from([("seed".to_string(), plan.config().seed.to_string())]);
+    for section in sections {
+        let mut written = config.get(*section).cloned().unwrap_or_default();
+        // How answers are fetched does not decide what they are.
+        if let Some(team) = written.as_object_mut().filter(|_| *section == "team") {
+            for key in ["base_url", "api_key_env", "in_flight", "timeout_s", "max_attempts", "cassette"] {
+                team.remove(key);
+            }
+        }
+        parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
+    }
+    parts.insert("train_limit".into(), format!("{:?}", data.train_limit));
+    for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {
+        parts.insert(split.into(), hash_of(file)?);
+    }
+    for file in earlier {
+        parts.insert((*file).into(), hash_of(&plan.output_dir().join(file))?);
+    }
+    Ok(Manifest::new(name, parts))
+}
+
+/// The identity of the weights: the file's hash, or that of a directory's config and index.
+pub fn weights_hash(weights: &Path) -> Result<String> {
+    if weights.is_file() {
+        return hash_of(weights);
+    }
+    let mut names: Vec<_> = std::fs::read_dir(weights)
+        .with_context(|| format!("{}", weights.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    names.sort();
+    let mut all = String::new();
+    for path in names.iter().filter(|path| path.is_file()) {
+        all += &hash_of(path)?;
+    }
+    Ok(hash_bytes(all.as_bytes()))
 }

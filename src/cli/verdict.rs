@@ -1,8 +1,7 @@
 //! The verdict of a run: every system reads the test split, one scorer for all. 6. of the arrow.
 
 use super::learn::Trained;
-use super::run::stage;
-use super::session::{self, Reporter};
+use super::session::{self, Reporter, stage, weights_hash};
 use super::{Common, debate};
 use crate::config::Plan;
 use crate::corpus::Splits;
@@ -36,7 +35,14 @@ pub const BASE: &str = "base";
 pub const STUDENT: &str = "student";
 
 /// Lets every system read the test split, or takes what an earlier call left.
-pub fn measure(plan: &Plan, weights: &Path, client: &Client, test: &[Document], common: &Common, reporter: &Reporter) -> Result<Measured> {
+pub fn measure(
+    plan: &Plan,
+    weights: &Path,
+    client: &Client,
+    test: &[Document],
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Measured> {
     let out = plan.output_dir();
     let (mut systems, mut failed, mut traces) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     let mut names = plan.config().eval.systems.clone();
@@ -54,7 +60,8 @@ pub fn measure(plan: &Plan, weights: &Path, client: &Client, test: &[Document], 
                 } else {
                     reporter.say(&format!("verdict: {name} reads {} test documents", test.len()));
                     let (heard, _) = debate::traces(plan, protocol, client, test, reporter)?;
-                    let predictions: Vec<Prediction> = heard.iter().zip(test).map(|(trace, document)| trace.prediction(document)).collect();
+                    let predictions: Vec<Prediction> =
+                        heard.iter().zip(test).map(|(trace, document)| trace.prediction(document)).collect();
                     write_jsonl(&out.join(&traces_file), &heard)?;
                     traces.insert(name.clone(), heard);
                     write_predictions(&path, &predictions, test)?;
@@ -84,11 +91,19 @@ fn reference(plan: &Plan, names: &[String]) -> String {
 }
 
 /// The untrained base or the student, in this process.
-fn student_predictions(plan: &Plan, weights: &Path, name: &str, test: &[Document], common: &Common, reporter: &Reporter) -> Result<Vec<Prediction>> {
+fn student_predictions(
+    plan: &Plan,
+    weights: &Path,
+    name: &str,
+    test: &[Document],
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Vec<Prediction>> {
     let out = plan.output_dir();
     let file = format!("predictions/{name}.jsonl");
     let adapter = ["adapter/adapter_model.safetensors"];
-    let mut wanted = stage(&format!("predict-{name}"), plan, &["eval", "base_model"], if name == STUDENT { &adapter } else { &[] })?;
+    let mut wanted =
+        stage(&format!("predict-{name}"), plan, &["eval", "base_model"], if name == STUDENT { &adapter } else { &[] })?;
     wanted.parts.insert("weights".into(), weights_hash(weights)?);
     let wanted = crate::store::Manifest::new(&wanted.stage, wanted.parts);
     if is_done(out, &wanted) {
@@ -99,12 +114,15 @@ fn student_predictions(plan: &Plan, weights: &Path, name: &str, test: &[Document
     let student = Student::load(weights, &device)?;
     let model = if name == STUDENT {
         let (model, ignored) = student.model.clone().with_peft(&out.join("adapter"))?;
-        ignored.iter().for_each(|key| reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored")));
+        ignored.iter().for_each(|key| {
+            reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored"))
+        });
         model
     } else {
         student.model.clone()
     };
-    let reader = Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
+    let reader =
+        Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
     let mut predictions = Vec::new();
     // In parts, so that there is progress to see and Ctrl-C is heard.
     for part in test.chunks(32) {
@@ -119,22 +137,14 @@ fn student_predictions(plan: &Plan, weights: &Path, name: &str, test: &[Document
     Ok(predictions)
 }
 
-/// The identity of the weights: the file's hash, or that of a directory's config and index.
-pub fn weights_hash(weights: &Path) -> Result<String> {
-    if weights.is_file() {
-        return session::hash_of(weights);
-    }
-    let mut names: Vec<_> = std::fs::read_dir(weights).with_context(|| format!("{}", weights.display()))?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    names.sort();
-    let mut all = String::new();
-    for path in names.iter().filter(|path| path.is_file()) {
-        all += &session::hash_of(path)?;
-    }
-    Ok(crate::store::hash_bytes(all.as_bytes()))
-}
-
 /// The run as its report tells it; also writes `results_<time>.json` and the samples.
-pub fn page(plan: &Plan, splits: &Splits, traces: &[Trace], measured: &Measured, trained: &Trained) -> Result<RunReport> {
+pub fn page(
+    plan: &Plan,
+    splits: &Splits,
+    traces: &[Trace],
+    measured: &Measured,
+    trained: &Trained,
+) -> Result<RunReport> {
     let config = plan.config();
     let fact = |name: &str, value: String| Fact { name: name.into(), value };
     let split = |name: &str, documents: &[Document]| {
@@ -185,7 +195,13 @@ fn debated(name: &str, traces: &[Trace]) -> Stage {
     let cost = traces.iter().fold(crate::ie::Cost::default(), |sum, trace| sum.plus(trace.cost()));
     let mut kept = BTreeMap::new();
     for trace in traces {
-        for label in trace.extraction.entities.iter().map(|e| &e.label).chain(trace.extraction.relations.iter().map(|r| &r.label)) {
+        for label in trace
+            .extraction
+            .entities
+            .iter()
+            .map(|e| &e.label)
+            .chain(trace.extraction.relations.iter().map(|r| &r.label))
+        {
             *kept.entry(label.clone()).or_default() += 1;
         }
     }
@@ -212,7 +228,8 @@ fn results(plan: &Plan, test: &[Document], measured: &Measured) -> Result<()> {
     let out = plan.output_dir();
     let text = format!("{:#}\n", serde_json::to_value(&measured.comparison)?);
     let earlier = std::fs::read_dir(out)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut earlier = earlier.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("results_")));
+    let mut earlier =
+        earlier.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("results_")));
     if earlier.any(|path| std::fs::read_to_string(path).is_ok_and(|found| found == text)) {
         return Ok(());
     }

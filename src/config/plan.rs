@@ -96,7 +96,9 @@ impl Plan {
             }
         }
         if team.cassette.is_none() && team.base_url.is_none() {
-            return Err(ConfigError("team has neither cassette (recorded answers) nor base_url (a server); give one".into()));
+            return Err(ConfigError(
+                "team has neither cassette (recorded answers) nor base_url (a server); give one".into(),
+            ));
         }
         let mode = match filter.mode.as_str() {
             "all" => Mode::All,
@@ -106,7 +108,10 @@ impl Plan {
         };
         for (key, file) in [("data.train", &data.train), ("data.dev", &data.dev), ("data.test", &data.test)] {
             if !file.is_file() {
-                return Err(ConfigError(format!("{key}: {} is not a file; relative paths start at the working directory", file.display())));
+                return Err(ConfigError(format!(
+                    "{key}: {} is not a file; relative paths start at the working directory",
+                    file.display()
+                )));
             }
         }
         let schema = read_schema(&data.schema).map_err(|error| ConfigError(format!("data.schema: {error}")))?;
@@ -174,7 +179,9 @@ fn apply(table: &mut toml::Table, set: &str) -> Result<(), ConfigError> {
     let mut at = table;
     for part in parts {
         let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = next.as_table_mut().ok_or_else(|| ConfigError(format!("--set {set}: \"{part}\" is a value, not a section")))?;
+        at = next
+            .as_table_mut()
+            .ok_or_else(|| ConfigError(format!("--set {set}: \"{part}\" is a value, not a section")))?;
     }
     at.insert(last.to_string(), value);
     Ok(())
@@ -192,7 +199,11 @@ fn did_you_mean(error: &str) -> String {
 }
 
 fn nearest<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known.map(|known| (strsim::jaro_winkler(found, known), known)).filter(|(close, _)| *close > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, near)| near)
+    known
+        .map(|known| (strsim::jaro_winkler(found, known), known))
+        .filter(|(close, _)| *close > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, near)| near)
 }
 
 #[cfg(test)]
@@ -205,7 +216,10 @@ mod tests {
         let path = home.path().join("a.toml");
         std::fs::write(&path, "title = \"x\"\nbase_model = \"m\"\n[data]\nschema=\"s\"\ntrain=\"t\"\ndev=\"d\"\ntest=\"e\"\n[team]\nprotocol=\"aeio\"\nmodel=\"m\"\n[train]\nlerning_rate = 1e-4\n").unwrap();
         let said = Plan::read(&path, &[]).unwrap_err().to_string();
-        assert!(said.contains("unknown field `lerning_rate`") && said.ends_with("did you mean `learning_rate`?"), "{said}");
+        assert!(
+            said.contains("unknown field `lerning_rate`") && said.ends_with("did you mean `learning_rate`?"),
+            "{said}"
+        );
         assert!(said.contains("12"), "the line is named: {said}");
     }
 
@@ -219,7 +233,9 @@ mod tests {
         assert_eq!(table["team"]["base_url"].as_str(), Some("http://127.0.0.1:8071/v1"));
         assert_eq!(table["eval"]["systems"].as_array().map(Vec::len), Some(1));
         assert!(apply(&mut table, "nonsense").unwrap_err().to_string().contains("expected key=value"));
-        assert!(apply(&mut table, "train.num_epochs.x=1").unwrap_err().to_string().contains("is a value, not a section"));
+        assert!(
+            apply(&mut table, "train.num_epochs.x=1").unwrap_err().to_string().contains("is a value, not a section")
+        );
     }
 
     #[test]

@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn nothing_on_both_sides_is_null_and_one_side_is_zero() {
-        // public-bugs C41 (a), (b), (c).
+        // case C41 (a), (b), (c).
         let none = serde_json::to_string(&Counts::default()).unwrap();
         assert_eq!(none, r#"{"tp":0,"fp":0,"fn":0,"precision":null,"recall":null,"f1":null}"#);
         for counts in [Counts { fp: 1, ..Counts::default() }, Counts { fn_: 1, ..Counts::default() }] {

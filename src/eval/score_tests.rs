@@ -59,7 +59,7 @@ fn symmetric(label: &str) -> Rules {
 
 #[test]
 fn the_order_of_a_list_changes_nothing() {
-    // public-bugs C40: TP 2, FP 1, FN 0, F1 0.8, whichever way the lists run.
+    // case C40: TP 2, FP 1, FN 0, F1 0.8, whichever way the lists run.
     let text = "xxxxAcmeCxxxBob";
     let (gold, pred) = ([(4, 9, "A"), (12, 15, "B")], [(0, 2, "C"), (4, 9, "A"), (12, 15, "B")]);
     let (mut back_gold, mut back_pred) = (gold, pred);
@@ -88,7 +88,7 @@ fn edge_space_is_forgiven_on_both_sides_and_punctuation_is_not() {
 
 #[test]
 fn micro_counts_are_summed_before_anything_is_divided() {
-    // public-bugs C41 (d): the document mean would be 0.5.
+    // case C41 (d): the document mean would be 0.5.
     let text = "abcdefghij";
     let nine: Vec<_> = (0..9).map(|at| (at, at + 1, "PER")).collect();
     let wrong: Vec<_> = (0..9).map(|at| (at, at + 1, "LOC")).collect();
@@ -142,7 +142,7 @@ fn an_item_without_a_place_is_never_right() {
 
 #[test]
 fn strict_relations_need_types_and_direction_and_boundaries_forgive_types() {
-    // public-bugs C42.
+    // case C42.
     let text = "Acme hired Ann";
     let of =
         |first: &str, head, tail| linked(entities(text, &[(0, 4, first), (11, 14, "PER")]), &[("employs", head, tail)]);
@@ -179,7 +179,7 @@ fn the_schema_says_which_relations_are_symmetric() {
 
 #[test]
 fn an_argument_of_the_wrong_event_type_is_wrong() {
-    // public-bugs C43.
+    // case C43.
     let text = "They fired Ann";
     let of = |label, role| Extraction {
         events: vec![event(text, label, (5, 10), &[(role, 11, 14)])],

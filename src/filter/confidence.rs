@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_failed_stays_in_the_denominator() {
-        // public-bugs C18: one of three, not one of one.
+        // case C18: one of three, not one of one.
         let value = confidence(&support(1, 3, None, false)).unwrap();
         assert!((value.value() - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(value.source(), ConfidenceSource::Vote);

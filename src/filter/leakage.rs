@@ -22,7 +22,12 @@ pub struct Leak {
 /// Every pair of same or nearly same texts. Case, punctuation and white space are ignored.
 pub fn leaks(train: &[Document], measured: &[Document]) -> Vec<Leak> {
     let grams = |document: &Document| {
-        let words: Vec<String> = document.text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect();
+        let words: Vec<String> = document
+            .text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|w| !w.is_empty())
+            .map(str::to_lowercase)
+            .collect();
         let size = GRAM.min(words.len().max(1));
         words.windows(size).map(|gram| gram.join(" ")).collect::<HashSet<String>>()
     };
@@ -56,7 +61,8 @@ mod tests {
             Document::new("y", "Ann Lee joined Acme in Bern in June 1999."),
             Document::new("z", "The river flooded the old town that morning."),
         ];
-        let found: Vec<(String, String)> = leaks(&train, &measured).into_iter().map(|leak| (leak.train, leak.measured)).collect();
+        let found: Vec<(String, String)> =
+            leaks(&train, &measured).into_iter().map(|leak| (leak.train, leak.measured)).collect();
         assert_eq!(found, [("a".into(), "x".into()), ("a".into(), "y".into())]);
     }
 }

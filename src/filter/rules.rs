@@ -80,7 +80,8 @@ pub fn sieve(documents: &[Document], traces: &[Trace], schema: &Schema, rules: &
     }
     cap_negatives(&mut sieved, documents, rules.negatives_share);
     for kept in &sieved.kept {
-        let labels = kept.extraction.entities.iter().map(|e| &e.label).chain(kept.extraction.relations.iter().map(|r| &r.label));
+        let labels =
+            kept.extraction.entities.iter().map(|e| &e.label).chain(kept.extraction.relations.iter().map(|r| &r.label));
         for label in labels {
             *sieved.per_type.entry(label.clone()).or_default() += 1;
         }
@@ -89,15 +90,24 @@ pub fn sieve(documents: &[Document], traces: &[Trace], schema: &Schema, rules: &
 }
 
 /// What is kept of one document, or the reason why it is left out.
-fn weigh(at: usize, document: &Document, trace: &Trace, rules: &Rules, items: &mut BTreeMap<String, usize>) -> Result<Result<Kept, String>, String> {
+fn weigh(
+    at: usize,
+    document: &Document,
+    trace: &Trace,
+    rules: &Rules,
+    items: &mut BTreeMap<String, usize>,
+) -> Result<Result<Kept, String>, String> {
     if document.is_blank() {
         return Ok(Err("blank".into()));
     }
     if !trace.is_whole() {
         return Ok(Err("an agent gave no usable answer".into()));
     }
-    let mut extraction = trace.extraction.clone().read(&document.text).map_err(|error| format!("trace \"{}\": {error}", trace.id))?;
-    if extraction.entities.len() != trace.entity_support.len() || extraction.relations.len() != trace.relation_support.len() {
+    let mut extraction =
+        trace.extraction.clone().read(&document.text).map_err(|error| format!("trace \"{}\": {error}", trace.id))?;
+    if extraction.entities.len() != trace.entity_support.len()
+        || extraction.relations.len() != trace.relation_support.len()
+    {
         return Err(format!("trace \"{}\": items and their support differ in number", trace.id));
     }
     rate(&mut extraction.entities, &trace.entity_support, &mut extraction.relations, &trace.relation_support);
@@ -121,7 +131,8 @@ fn weigh(at: usize, document: &Document, trace: &Trace, rules: &Rules, items: &m
             *items.entry(reason.into()).or_default() += count;
         }
     }
-    let values: Vec<f64> = extraction.entities.iter().filter_map(|entity| entity.confidence).map(|c| c.value()).collect();
+    let values: Vec<f64> =
+        extraction.entities.iter().filter_map(|entity| entity.confidence).map(|c| c.value()).collect();
     let confidence = if values.is_empty() { 1.0 } else { values.iter().sum::<f64>() / values.len() as f64 };
     Ok(Ok(Kept { document: at, extraction, confidence }))
 }
@@ -141,7 +152,10 @@ fn surest(sieved: &mut Sieved, schema: &Schema, cases: usize) {
     let labels = schema.entities.iter().map(|t| &t.label).chain(schema.relations.iter().map(|t| &t.label));
     let mut chosen = BTreeSet::new();
     for label in labels {
-        let holds = |kept: &&Kept| kept.extraction.entities.iter().any(|e| e.label == *label) || kept.extraction.relations.iter().any(|r| r.label == *label);
+        let holds = |kept: &&Kept| {
+            kept.extraction.entities.iter().any(|e| e.label == *label)
+                || kept.extraction.relations.iter().any(|r| r.label == *label)
+        };
         let mut holders: Vec<&Kept> = sieved.kept.iter().filter(holds).collect();
         holders.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.document.cmp(&b.document)));
         chosen.extend(holders.iter().take(cases).map(|kept| kept.document));
@@ -158,7 +172,8 @@ fn surest(sieved: &mut Sieved, schema: &Schema, cases: usize) {
 fn cap_negatives(sieved: &mut Sieved, documents: &[Document], share: f64) {
     let full = sieved.kept.iter().filter(|kept| !kept.extraction.entities.is_empty()).count() as f64;
     let room = if share >= 1.0 { usize::MAX } else { (full * share / (1.0 - share)).floor() as usize };
-    let mut empty: Vec<usize> = sieved.kept.iter().filter(|kept| kept.extraction.entities.is_empty()).map(|kept| kept.document).collect();
+    let mut empty: Vec<usize> =
+        sieved.kept.iter().filter(|kept| kept.extraction.entities.is_empty()).map(|kept| kept.document).collect();
     empty.sort_by_key(|&at| crate::store::hash_bytes(documents[at].id.as_bytes()));
     let spare: BTreeSet<usize> = empty.into_iter().skip(room).collect();
     sieved.kept.retain(|kept| !spare.contains(&kept.document));
@@ -178,16 +193,33 @@ mod tests {
     fn trace(id: &str, items: &[(&str, &str, f64)], link: bool) -> Trace {
         let entities = items.iter().map(|(label, text, _)| {
             let start = TEXT.find(text).unwrap();
-            EntityRecord { label: (*label).into(), text: (*text).into(), start: Some(start), end: Some(start + text.len()), confidence: None, confidence_source: None }
+            EntityRecord {
+                label: (*label).into(),
+                text: (*text).into(),
+                start: Some(start),
+                end: Some(start + text.len()),
+                confidence: None,
+                confidence_source: None,
+            }
         });
-        let relations = link.then(|| RelationRecord { label: "works_for".into(), head: 0, tail: 1, confidence: None, confidence_source: None });
+        let relations = link.then(|| RelationRecord {
+            label: "works_for".into(),
+            head: 0,
+            tail: 1,
+            confidence: None,
+            confidence_source: None,
+        });
         let support = |p: f64| Support { votes: 1, voters: 1, logprob: Some(p.ln()), judged: false };
         Trace {
             id: id.into(),
             protocol: "crossagentie".into(),
             turns: vec![],
             conflicts: vec![],
-            extraction: ExtractionRecord { entities: entities.collect(), relations: relations.clone().into_iter().collect(), events: vec![] },
+            extraction: ExtractionRecord {
+                entities: entities.collect(),
+                relations: relations.clone().into_iter().collect(),
+                events: vec![],
+            },
             entity_support: items.iter().map(|(_, _, p)| support(*p)).collect(),
             relation_support: relations.iter().map(|_| support(0.9)).collect(),
             status: if items.is_empty() { Status::Empty } else { Status::Ok },
@@ -205,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_dropped_entity_takes_its_relation_and_both_are_counted() {
-        let traces = [trace("d0", &[("person", "Ann", 0.9), ("organization", "Acme", 0.5), ("location", "Bern", 0.6)], true)];
+        let traces =
+            [trace("d0", &[("person", "Ann", 0.9), ("organization", "Acme", 0.5), ("location", "Bern", 0.6)], true)];
         let sieved = sieve(&documents(1), &traces, &Schema::default(), &rules(Mode::All)).unwrap();
         let kept: Vec<&str> = sieved.kept[0].extraction.entities.iter().map(|e| e.text.as_str()).collect();
         assert_eq!(kept, ["Ann", "Bern"], "the boundary value 0.6 is kept");
@@ -225,7 +258,12 @@ mod tests {
 
     #[test]
     fn cases_per_type_keeps_the_surest_document_of_each_type() {
-        let label = |label: &str| crate::ie::EntityType { label: label.into(), definition: String::new(), aliases: vec![], examples: vec![] };
+        let label = |label: &str| crate::ie::EntityType {
+            label: label.into(),
+            definition: String::new(),
+            aliases: vec![],
+            examples: vec![],
+        };
         let schema = Schema { entities: vec![label("person"), label("location")], ..Schema::default() };
         let traces = [
             trace("d0", &[("person", "Ann", 0.7)], false),
@@ -238,7 +276,9 @@ mod tests {
 
     #[test]
     fn empty_documents_are_capped_at_their_share() {
-        let traces: Vec<Trace> = (0..5).map(|at| trace(&format!("d{at}"), if at == 0 { &[("person", "Ann", 0.9)] } else { &[] }, false)).collect();
+        let traces: Vec<Trace> = (0..5)
+            .map(|at| trace(&format!("d{at}"), if at == 0 { &[("person", "Ann", 0.9)] } else { &[] }, false))
+            .collect();
         let sieved = sieve(&documents(5), &traces, &Schema::default(), &rules(Mode::All)).unwrap();
         assert_eq!(sieved.kept.len(), 2, "one with an entity, one without: a share of one half");
     }

@@ -121,7 +121,7 @@ impl Extraction {
     }
 
     /// Keeps the entities for which `keep` holds, and every relation whose two ends survive.
-    /// Event arguments that filled a role with a removed mention go too (public-bugs C19).
+    /// Event arguments that filled a role with a removed mention go too (case C19).
     pub fn retain_entities(&mut self, mut keep: impl FnMut(&Entity) -> bool) {
         let mut place = Vec::with_capacity(self.entities.len());
         let mut gone = Vec::new();
@@ -146,9 +146,7 @@ impl Extraction {
         });
         let still: Vec<_> = self.entities.iter().map(|entity| entity.span).collect();
         for event in &mut self.events {
-            event.arguments.retain(|argument| {
-                still.contains(&argument.span) || !gone.contains(&argument.span)
-            });
+            event.arguments.retain(|argument| still.contains(&argument.span) || !gone.contains(&argument.span));
         }
     }
 

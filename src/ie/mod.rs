@@ -11,9 +11,7 @@ mod schema;
 mod span;
 
 pub use document::Document;
-pub use extraction::{
-    Argument, Confidence, ConfidenceSource, Entity, Event, Extraction, Relation, Trigger,
-};
+pub use extraction::{Argument, Confidence, ConfidenceSource, Entity, Event, Extraction, Relation, Trigger};
 pub use extractor::{Cost, Extractor, Prediction, Status};
 pub use message::{Message, Speaker};
 pub use schema::{EntityType, EventType, RelationType, Role, Schema, SchemaError};

@@ -4,8 +4,8 @@
 //! code points (outside) and bytes (inside).
 
 use super::{
-    Argument, Confidence, ConfidenceSource, Cost, Document, Entity, Event, Extraction, Prediction,
-    Relation, Span, Status, Trigger,
+    Argument, Confidence, ConfidenceSource, Cost, Document, Entity, Event, Extraction, Prediction, Relation, Span,
+    Status, Trigger,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -258,7 +258,13 @@ fn confident(value: Option<f64>, source: Option<ConfidenceSource>) -> Option<Con
     Confidence::new(value?, source.unwrap_or(ConfidenceSource::SelfReport))
 }
 
-fn located(text: &str, what: &str, surface: &str, start: Option<usize>, end: Option<usize>) -> Result<Option<Span>, RecordError> {
+fn located(
+    text: &str,
+    what: &str,
+    surface: &str,
+    start: Option<usize>,
+    end: Option<usize>,
+) -> Result<Option<Span>, RecordError> {
     let (start, end) = match (start, end) {
         (Some(start), Some(end)) => (start, end),
         (None, None) => return Ok(None),
@@ -300,7 +306,14 @@ mod tests {
 
     #[test]
     fn a_shifted_offset_is_named_with_what_stands_there() {
-        let entity = EntityRecord { label: "LOC".into(), text: "Bern".into(), start: Some(1), end: Some(5), confidence: None, confidence_source: None };
+        let entity = EntityRecord {
+            label: "LOC".into(),
+            text: "Bern".into(),
+            start: Some(1),
+            end: Some(5),
+            confidence: None,
+            confidence_source: None,
+        };
         let record = ExtractionRecord { entities: vec![entity], ..ExtractionRecord::default() };
         let said = record.read("Bern is calm").unwrap_err().to_string();
         assert!(said.starts_with("entity \"Bern\" does not stand at 1..5; the text there is \"ern \""), "{said}");
@@ -308,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_relation_to_nowhere_is_refused() {
-        let relation = RelationRecord { label: "r".into(), head: 0, tail: 1, confidence: None, confidence_source: None };
+        let relation =
+            RelationRecord { label: "r".into(), head: 0, tail: 1, confidence: None, confidence_source: None };
         let record = ExtractionRecord { relations: vec![relation], ..ExtractionRecord::default() };
         assert!(record.read("x").is_err());
     }

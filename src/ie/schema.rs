@@ -145,13 +145,18 @@ impl Schema {
                     return Err(SchemaError(format!("{kind} type {} has an empty label", at + 1)));
                 }
                 if labels[..at].iter().any(|other| other.eq_ignore_ascii_case(label)) {
-                    return Err(SchemaError(format!("{kind} label \"{label}\" is given twice; labels are compared without case")));
+                    return Err(SchemaError(format!(
+                        "{kind} label \"{label}\" is given twice; labels are compared without case"
+                    )));
                 }
             }
         }
         let unknown = |owner: String, types: &[String]| {
             types.iter().find(|t| !entities.contains(&t.as_str())).map(|t| {
-                SchemaError(format!("{owner} names the entity type \"{t}\", which the schema does not have; known: {}", entities.join(", ")))
+                SchemaError(format!(
+                    "{owner} names the entity type \"{t}\", which the schema does not have; known: {}",
+                    entities.join(", ")
+                ))
             })
         };
         for relation in &self.relations {
@@ -163,7 +168,8 @@ impl Schema {
         }
         for event in &self.events {
             for role in &event.roles {
-                if let Some(error) = unknown(format!("event \"{}\": role \"{}\"", event.label, role.label), &role.types) {
+                if let Some(error) = unknown(format!("event \"{}\": role \"{}\"", event.label, role.label), &role.types)
+                {
                     return Err(error);
                 }
             }
@@ -216,6 +222,9 @@ mod tests {
             aliases: vec![],
         });
         let said = schema.check().unwrap_err().to_string();
-        assert_eq!(said, "relation \"lives_in\": tail names the entity type \"GPE\", which the schema does not have; known: PER, ORG");
+        assert_eq!(
+            said,
+            "relation \"lives_in\": tail names the entity type \"GPE\", which the schema does not have; known: PER, ORG"
+        );
     }
 }

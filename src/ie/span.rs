@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn code_points_and_bytes_agree_on_mixed_scripts() {
-        // public-bugs C09: code points 9..11 and 17..23 are bytes 10..16 and 25..32.
+        // case C09: code points 9..11 and 17..23 are bytes 10..16 and 25..32.
         let text = "José met 李雷 🗼 in Zürich.";
         for (points, bytes, words) in [((9, 11), 10..16, "李雷"), ((17, 23), 25..32, "Zürich")] {
             let span = Span::from_code_points(text, points.0, points.1).unwrap();

@@ -142,7 +142,11 @@ impl AnswerStore {
                     let AnswerLine { system, mut request, answer } = *line;
                     if let Some(id) = system {
                         let content = systems.get(&id).ok_or_else(|| {
-                            StoreError::line(path, at + 1, format!("refers to the system message \"{id}\", which no line before it gives"))
+                            StoreError::line(
+                                path,
+                                at + 1,
+                                format!("refers to the system message \"{id}\", which no line before it gives"),
+                            )
                         })?;
                         request.messages.insert(0, Message::system(content.clone()));
                     }
@@ -150,7 +154,13 @@ impl AnswerStore {
                     count += 1;
                 }
                 Err(_) if at + 1 == lines.len() && !whole => {}
-                Err(_) => return Err(StoreError::line(path, at + 1, "not a line of a cassette (header, system message or answer)")),
+                Err(_) => {
+                    return Err(StoreError::line(
+                        path,
+                        at + 1,
+                        "not a line of a cassette (header, system message or answer)",
+                    ));
+                }
             }
         }
         Ok(count)
@@ -183,7 +193,10 @@ impl AnswerStore {
     /// # Errors
     /// If the log cannot be written (a full disk): the answer is kept in memory all the same.
     pub fn put(&self, request: &StoredRequest, answer: &StoredAnswer) -> Result<(), StoreError> {
-        self.answers.lock().expect("no thread panics while it holds the lock").insert(request_key(request), answer.clone());
+        self.answers
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .insert(request_key(request), answer.clone());
         let Some(log) = &self.log else { return Ok(()) };
         let mut log = log.lock().expect("no thread panics while it holds the lock");
         let mut bytes = Vec::new();
@@ -211,7 +224,12 @@ impl AnswerStore {
     ///
     /// # Errors
     /// If a request has no answer or the file cannot be written.
-    pub fn write_cassette(&self, path: &Path, header: &CassetteHeader, requests: &[StoredRequest]) -> Result<usize, StoreError> {
+    pub fn write_cassette(
+        &self,
+        path: &Path,
+        header: &CassetteHeader,
+        requests: &[StoredRequest],
+    ) -> Result<usize, StoreError> {
         let mut bytes = serde_json::to_vec(header).expect("a header is JSON");
         bytes.push(b'\n');
         let (mut systems, mut written) = (Vec::new(), BTreeMap::new());
@@ -219,7 +237,8 @@ impl AnswerStore {
             if written.insert(request_key(request), ()).is_some() {
                 continue;
             }
-            let answer = self.get(request).ok_or_else(|| StoreError::file(path, "an answer of this run is not in the store"))?;
+            let answer =
+                self.get(request).ok_or_else(|| StoreError::file(path, "an answer of this run is not in the store"))?;
             push_answer(&mut bytes, &mut systems, request, &answer);
         }
         let packed = if path.to_string_lossy().ends_with(".zst") {

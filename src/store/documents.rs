@@ -27,12 +27,17 @@ pub fn read_documents(path: &Path) -> Result<Vec<Document>, StoreError> {
     let mut documents = Vec::new();
     for (at, record) in read_jsonl::<DocumentRecord>(path)?.into_iter().enumerate() {
         if let Some(first) = seen.insert(record.id.clone(), at + 1) {
-            let message = format!("document {}: the id \"{}\" is taken by document {first}; ids must be unique", at + 1, record.id);
+            let message = format!(
+                "document {}: the id \"{}\" is taken by document {first}; ids must be unique",
+                at + 1,
+                record.id
+            );
             return Err(StoreError::file(path, message));
         }
         let gold = record.gold.map(|gold| gold.read(&record.text)).transpose();
         let gold = gold.map_err(|error| StoreError::file(path, format!("document \"{}\": gold {error}", record.id)))?;
-        let meta = if record.meta.is_empty() { String::new() } else { serde_json::Value::Object(record.meta).to_string() };
+        let meta =
+            if record.meta.is_empty() { String::new() } else { serde_json::Value::Object(record.meta).to_string() };
         documents.push(Document { id: record.id, text: record.text, gold, meta });
     }
     Ok(documents)
@@ -62,8 +67,12 @@ pub fn read_predictions(path: &Path, documents: &[Document]) -> Result<Vec<Predi
     let mut found: Vec<Option<Prediction>> = vec![None; documents.len()];
     for record in read_jsonl::<PredictionRecord>(path)? {
         let id = record.id.clone();
-        let at = *place.get(id.as_str()).ok_or_else(|| StoreError::file(path, format!("prediction \"{id}\" names no known document")))?;
-        let read = record.read(&documents[at].text).map_err(|error| StoreError::file(path, format!("prediction \"{id}\": {error}")))?;
+        let at = *place
+            .get(id.as_str())
+            .ok_or_else(|| StoreError::file(path, format!("prediction \"{id}\" names no known document")))?;
+        let read = record
+            .read(&documents[at].text)
+            .map_err(|error| StoreError::file(path, format!("prediction \"{id}\": {error}")))?;
         if found[at].replace(read).is_some() {
             return Err(StoreError::file(path, format!("two predictions for \"{id}\"")));
         }

@@ -20,14 +20,16 @@ pub fn read_jsonl<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, StoreError
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(StoreError::io(path, "reading"))?;
+        let read =
+            lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(StoreError::io(path, "reading"))?;
         if read == 0 {
             break;
         }
         if read as u64 == LONGEST_LINE {
             return Err(StoreError::line(path, number, format!("the line is longer than {} MiB", LONGEST_LINE >> 20)));
         }
-        let text = std::str::from_utf8(&line).map_err(|error| StoreError::line(path, number, format!("not UTF-8: {error}")))?;
+        let text = std::str::from_utf8(&line)
+            .map_err(|error| StoreError::line(path, number, format!("not UTF-8: {error}")))?;
         let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
         if text.trim().is_empty() {
             continue;

@@ -25,7 +25,13 @@ impl Manifest {
     pub fn new(stage: &str, parts: BTreeMap<String, String>) -> Manifest {
         let written = serde_json::to_string(&parts).expect("a map of strings is JSON");
         let inputs = hash_bytes(format!("{stage}\n{}\n{written}", env!("CARGO_PKG_VERSION")).as_bytes());
-        Manifest { stage: stage.into(), version: env!("CARGO_PKG_VERSION").into(), inputs, parts, outputs: BTreeMap::new() }
+        Manifest {
+            stage: stage.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            inputs,
+            parts,
+            outputs: BTreeMap::new(),
+        }
     }
 
     /// Records the outputs and writes the manifest below `run` as `manifests/<stage>.json`.

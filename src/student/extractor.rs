@@ -26,7 +26,13 @@ struct Case {
 
 impl<'a> Reader<'a> {
     /// A reader; adapters are merged into a copy of the weights.
-    pub fn new(name: &str, model: &Model, tokenizer: &'a ChatTokenizer, schema: Schema, max_new_tokens: usize) -> Reader<'a> {
+    pub fn new(
+        name: &str,
+        model: &Model,
+        tokenizer: &'a ChatTokenizer,
+        schema: Schema,
+        max_new_tokens: usize,
+    ) -> Reader<'a> {
         let model = if model.lora().is_some() { model.merged() } else { model.untracked() };
         Reader { name: name.into(), model, tokenizer, prompts: Prompts::new(schema), max_new_tokens }
     }
@@ -37,7 +43,11 @@ impl<'a> Reader<'a> {
     /// If the device or the chat template fails; an answer that cannot be read is a failed
     /// prediction, not an error.
     pub fn read(&self, documents: &[Document]) -> Result<Vec<Prediction>> {
-        let empty = || Case { reading: None, relations: None, cost: Cost { prompt_tokens: Some(0), completion_tokens: Some(0), ..Cost::default() } };
+        let empty = || Case {
+            reading: None,
+            relations: None,
+            cost: Cost { prompt_tokens: Some(0), completion_tokens: Some(0), ..Cost::default() },
+        };
         let mut cases: Vec<Case> = documents.iter().map(|_| empty()).collect();
         let asked = documents.iter().enumerate().filter(|(_, document)| !document.is_blank());
         let asked = asked.map(|(at, document)| (at, self.prompts.entities(&document.text))).collect();
@@ -83,7 +93,9 @@ impl Extractor for Reader<'_> {
 
     fn extract(&self, documents: &[Document]) -> Vec<Prediction> {
         self.read(documents).unwrap_or_else(|error| {
-            let failed = |document: &Document| Prediction::failed(&document.id, Status::Failed, error.to_string(), Cost::default());
+            let failed = |document: &Document| {
+                Prediction::failed(&document.id, Status::Failed, error.to_string(), Cost::default())
+            };
             documents.iter().map(failed).collect()
         })
     }

@@ -283,6 +283,23 @@ fn shards_must_agree_with_their_index() {
 }
 
 #[test]
+fn a_head_is_the_embedding_where_the_config_says_so_and_asked_for_where_it_does_not() {
+    // Case C28: tied, although the file holds another head; then untied, although it holds none.
+    let logits = |dir: &TempDir| -> Vec<f32> {
+        let model = Model::load(Weights::open(dir.path()).unwrap(), &Device::flex()).unwrap().0;
+        model.logits(&[1, 2, 3]).into_data().try_into_vec().unwrap()
+    };
+    let dir = copied("llama");
+    let untied = logits(&dir);
+    edit(dir.path(), |config| config["tie_word_embeddings"] = true.into());
+    assert_ne!(logits(&dir), untied);
+    let dir = copied("llama-tied");
+    edit(dir.path(), |config| config["tie_word_embeddings"] = false.into());
+    let error = Model::load(Weights::open(dir.path()).unwrap(), &Device::flex()).unwrap_err().to_string();
+    assert!(error.contains("lm_head") && error.contains("missing"), "{error}");
+}
+
+#[test]
 fn a_directory_without_weights_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |says: &str| {

@@ -173,6 +173,23 @@ mod tests {
     }
 
     #[test]
+    fn the_update_is_scaled_by_alpha_over_r_or_over_its_root() {
+        // Case C34: in 3, out 2, r 4, alpha 8, A all 0.5, B all 1, x = (1, 2, 3): xA = 3, (xA)B = 12.
+        for (rslora, expected) in [(false, 24.0), (true, 48.0)] {
+            let config = LoraConfig { r: 4, alpha: 8.0, rslora, ..LoraConfig::default() };
+            let device = Device::flex();
+            let filled = |value: f32, dims: [usize; 2]| {
+                Tensor::<2>::from_data(TensorData::new(vec![value; dims[0] * dims[1]], dims), &device)
+            };
+            let adapter =
+                Adapter { a: filled(0.5, [3, 4]), b: filled(1.0, [4, 2]), scale: config.scale(), dropout: 0.0 };
+            let x: Tensor<2> = Tensor::from_data(TensorData::new(vec![1f32, 2.0, 3.0], [1, 3]), &device);
+            assert_eq!(numbers(adapter.forward(x, None)), [expected; 2]);
+            assert_eq!(numbers(adapter.dense()), [expected / 6.0; 6], "merged and live agree");
+        }
+    }
+
+    #[test]
     fn impossible_adapters_are_refused() {
         let base = LoraConfig::default();
         assert_eq!((base.scale(), LoraConfig { rslora: true, ..base.clone() }.scale()), (2.0, 8.0));

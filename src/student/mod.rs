@@ -1,4 +1,10 @@
-//! The model: config rope attention block model cache lora peft weights gguf tokenizer generate device.
+//! 5. The student: one small causal language model with low-rank adapters, in this process.
+//! `template ─▶ student ─▶ predictions`; [`crate::train`] teaches it.
+//!
+//! Files ([`Weights`]: safetensors directories and GGUF, checked before anything is believed) become
+//! a [`Model`] of the Llama family; a [`ChatTokenizer`] renders and encodes for training and
+//! inference alike; [`generate()`] answers many prompts that begin alike; a [`Reader`] does what the
+//! team does: documents in, extractions out. Deliberately absent: the corpus, the optimiser, clocks.
 
 mod attention;
 mod block;
@@ -30,14 +36,14 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig, RopeScaling};
-pub use extractor::Reader;
 pub use error::{Result, StudentError};
+pub use extractor::Reader;
 pub use generate::{Finish, Generated, generate};
 pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};
 pub use model::Model;
-pub use tokenizer::{ChatTokenizer, Example};
 pub(crate) use safetensors::{Shard, write as write_tensors};
+pub use tokenizer::{ChatTokenizer, Example};
 pub use weights::Weights;
 
 /// A model with its tokenizer, ready to be asked or taught.

@@ -96,3 +96,37 @@ fn frequencies(config: &ModelConfig) -> Vec<f32> {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::path::Path;
+
+    fn of(change: &[(&str, Value)]) -> Vec<f32> {
+        let mut config = json!({"model_type": "llama", "vocab_size": 8, "hidden_size": 64, "num_hidden_layers": 1,
+            "num_attention_heads": 1, "intermediate_size": 8, "head_dim": 64, "rms_norm_eps": 1e-5});
+        for (key, value) in change {
+            config[*key] = value.clone();
+        }
+        frequencies(&ModelConfig::from_json(&config.to_string(), Path::new("config.json")).unwrap())
+    }
+
+    #[test]
+    fn base_and_stretching_are_read_in_the_old_and_the_new_spelling() {
+        // Case C31: theta^(-2i/64) and the ramp of Llama 3 (factor 32, 1 to 4, 8192), by hand.
+        let scaling = json!({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192});
+        let mut nested = scaling.clone();
+        nested["rope_theta"] = 500_000.0.into();
+        let plain = of(&[("rope_theta", 500_000.0.into()), ("rope_scaling", Value::Null)]);
+        let old = of(&[("rope_theta", 500_000.0.into()), ("rope_scaling", scaling)]);
+        let new = of(&[("rope_parameters", nested)]);
+        let near = |found: f32, expected: f32| assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
+        near(plain[18], 6.228e-4);
+        near(old[18], 1.946e-5);
+        near(old[16], 4.296e-4);
+        assert_eq!(old, new);
+        near(of(&[])[18], 5.623e-3);
+    }
+}

@@ -44,11 +44,19 @@ struct Open {
 }
 
 /// Debates every dispute; one verdict each, in the order given.
-pub(super) fn settle(team: &Team, topic: Topic, documents: &[Document], traces: &mut [Trace], disputes: Vec<Dispute>) -> Vec<Verdict> {
-    let mut open: Vec<Open> = disputes.into_iter().map(|dispute| opened(team, topic, documents, traces, dispute)).collect();
+pub(super) fn settle(
+    team: &Team,
+    topic: Topic,
+    documents: &[Document],
+    traces: &mut [Trace],
+    disputes: Vec<Dispute>,
+) -> Vec<Verdict> {
+    let mut open: Vec<Open> =
+        disputes.into_iter().map(|dispute| opened(team, topic, documents, traces, dispute)).collect();
     for round in 1..=team.sampling.max_rounds {
         open.iter_mut().for_each(|debate| debate.ballots.clear());
-        let speakers: Vec<Vec<String>> = open.iter().map(|debate| speaking_order(team, documents, debate, round)).collect();
+        let speakers: Vec<Vec<String>> =
+            open.iter().map(|debate| speaking_order(team, documents, debate, round)).collect();
         let longest = speakers.iter().map(Vec::len).max().unwrap_or(0);
         for position in 0..longest {
             speak(team, topic, documents, traces, &mut open, &speakers, position, round);
@@ -87,7 +95,8 @@ fn speaking_order(team: &Team, documents: &[Document], debate: &Open, round: u32
     if debate.verdict.is_some() {
         return Vec::new();
     }
-    let lot = format!("{}\n{}\n{}\n{round}", team.sampling.seed, documents[debate.dispute.document].id, debate.conflict);
+    let lot =
+        format!("{}\n{}\n{}\n{round}", team.sampling.seed, documents[debate.dispute.document].id, debate.conflict);
     shuffled(debate.dispute.claimants.len(), &lot).into_iter().map(|at| debate.dispute.claimants[at].clone()).collect()
 }
 
@@ -218,7 +227,8 @@ fn closed(debate: &mut Open, traces: &mut [Trace]) -> Verdict {
 
 /// `0..count` in an order that `lot` decides: sorted by hash, so it is the same on every machine.
 fn shuffled(count: usize, lot: &str) -> Vec<usize> {
-    let mut order: Vec<(String, usize)> = (0..count).map(|at| (hash_bytes(format!("{lot}\n{at}").as_bytes()), at)).collect();
+    let mut order: Vec<(String, usize)> =
+        (0..count).map(|at| (hash_bytes(format!("{lot}\n{at}").as_bytes()), at)).collect();
     order.sort();
     order.into_iter().map(|(_, at)| at).collect()
 }

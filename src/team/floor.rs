@@ -63,7 +63,13 @@ pub(super) struct Floor<'a> {
 
 impl<'a> Team<'a> {
     /// A team that speaks through `client`.
-    pub fn new(protocol: Protocol, schema: Schema, client: &'a Client, sampling: Sampling, progress: Progress<'a>) -> Team<'a> {
+    pub fn new(
+        protocol: Protocol,
+        schema: Schema,
+        client: &'a Client,
+        sampling: Sampling,
+        progress: Progress<'a>,
+    ) -> Team<'a> {
         Team { protocol, prompts: Prompts::new(schema), client, sampling, progress, asked: Mutex::default() }
     }
 
@@ -100,7 +106,8 @@ impl<'a> Team<'a> {
         traces: &mut [Trace],
         read: impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
     ) -> Vec<(usize, Option<T>)> {
-        let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(floor, &question.messages)).collect();
+        let requests: Vec<StoredRequest> =
+            questions.iter().map(|question| self.request(floor, &question.messages)).collect();
         let all = requests.len();
         let answers = self.client.ask_all(&requests, &|done| (self.progress)(floor.stage, floor.agent, done, all));
         let mut heard = Vec::with_capacity(all);
@@ -118,7 +125,8 @@ impl<'a> Team<'a> {
     }
 
     fn request(&self, floor: Floor, messages: &[Message]) -> StoredRequest {
-        let Sampling { model, temperature, max_tokens, debate_max_tokens, frequency_penalty, seed, logprobs, .. } = self.sampling.clone();
+        let Sampling { model, temperature, max_tokens, debate_max_tokens, frequency_penalty, seed, logprobs, .. } =
+            self.sampling.clone();
         let ballot = matches!(floor.stage, "debate" | "summary");
         let max_tokens = if ballot { debate_max_tokens } else { max_tokens };
         // A ballot's confidence is its own; log-probabilities are asked for where items are read.
@@ -181,7 +189,8 @@ fn close(trace: &mut Trace, document: &Document) {
     let first: Vec<&Turn> = trace.turns.iter().filter(|turn| turn.round == 0).collect();
     let silent = |turn: &&Turn| matches!(turn.status, Status::Failed | Status::Refused);
     if !document.is_blank() && !first.is_empty() && first.iter().all(|turn| silent(&turn)) {
-        trace.status = if first.iter().all(|turn| turn.status == Status::Refused) { Status::Refused } else { Status::Failed };
+        trace.status =
+            if first.iter().all(|turn| turn.status == Status::Refused) { Status::Refused } else { Status::Failed };
         trace.error = first.first().and_then(|turn| turn.error.clone());
         trace.extraction = ExtractionRecord::default();
         trace.entity_support.clear();
@@ -192,7 +201,12 @@ fn close(trace: &mut Trace, document: &Document) {
     trace.status = if nothing { Status::Empty } else { Status::Ok };
 }
 
-fn spoken(floor: Floor, question: &Question, request: &StoredRequest, answer: &Result<StoredAnswer, ClientError>) -> Turn {
+fn spoken(
+    floor: Floor,
+    question: &Question,
+    request: &StoredRequest,
+    answer: &Result<StoredAnswer, ClientError>,
+) -> Turn {
     let mut turn = Turn {
         stage: floor.stage.into(),
         agent: floor.agent.into(),

@@ -8,6 +8,8 @@ pub mod client;
 mod debate;
 mod floor;
 pub mod protocol;
+#[cfg(test)]
+mod tests;
 
 pub use client::{Client, ClientError};
 pub use floor::{Progress, Sampling, Team};

@@ -34,18 +34,23 @@ pub fn read_ballot(raw: &str, finish: Finish, options: usize) -> Result<Ballot, 
     });
     if let Some(object) = object {
         let said = object.get("choice").and_then(|choice| choice.as_str()).unwrap_or_default();
-        let choice = letter(said).ok_or_else(|| format!("the choice \"{}\" is none of the {options} options", shortened(said)))?;
-        let confidence = object.get("confidence").and_then(serde_json::Value::as_f64).filter(|c| (0.0..=1.0).contains(c));
+        let choice = letter(said)
+            .ok_or_else(|| format!("the choice \"{}\" is none of the {options} options", shortened(said)))?;
+        let confidence =
+            object.get("confidence").and_then(serde_json::Value::as_f64).filter(|c| (0.0..=1.0).contains(c));
         let reason = object.get("reason").and_then(|reason| reason.as_str()).unwrap_or_default();
         return Ok(Ballot { choice, confidence, reason: shortened(reason) });
     }
     // A cut-off reason leaves the choice whole: {"choice":"A","reason":"because …
     let after = raw.split("\"choice\"").nth(1).map(|rest| rest.trim_start_matches([':', ' ']));
     let choice = after.or(Some(raw).filter(|_| start.is_none())).and_then(letter);
-    let confidence = raw.split("\"confidence\":").nth(1).and_then(|rest| rest.split([',', '}']).next()?.trim().parse().ok());
+    let confidence =
+        raw.split("\"confidence\":").nth(1).and_then(|rest| rest.split([',', '}']).next()?.trim().parse().ok());
     let confidence = confidence.filter(|value: &f64| (0.0..=1.0).contains(value));
     let reason = raw.split("\"reason\":\"").nth(1).map(|rest| format!("{}…", shortened(rest))).unwrap_or_default();
-    choice.map(|choice| Ballot { choice, confidence, reason }).ok_or_else(|| format!("no choice in the answer: \"{}\"", shortened(raw)))
+    choice
+        .map(|choice| Ballot { choice, confidence, reason })
+        .ok_or_else(|| format!("no choice in the answer: \"{}\"", shortened(raw)))
 }
 
 fn shortened(text: &str) -> String {
@@ -74,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_reason_that_is_cut_keeps_its_choice_and_confidence() {
-        let ballot = read_ballot(r#"{"choice":"C","confidence":0.9,"reason":"The text clearly"#, Finish::Length, 3).unwrap();
+        let ballot =
+            read_ballot(r#"{"choice":"C","confidence":0.9,"reason":"The text clearly"#, Finish::Length, 3).unwrap();
         assert_eq!(ballot, Ballot { choice: 'C', confidence: Some(0.9), reason: "The text clearly…".into() });
     }
 

@@ -63,10 +63,12 @@ pub fn conversations(prompts: &Prompts, text: &str, extraction: &Extraction) -> 
 /// Keeps at most `share` of a task's conversations with an empty answer; which ones is decided by
 /// `rank`, so that equal corpora give equal bytes. Returns how many were left out.
 pub fn cap_empty(lines: &mut Vec<Line>, task: Task, share: f64, rank: impl Fn(&Line) -> String) -> usize {
-    let is_empty = |line: &Line| line.meta.task == task && line.messages.last().is_some_and(|answer| answer.content == "{}");
+    let is_empty =
+        |line: &Line| line.meta.task == task && line.messages.last().is_some_and(|answer| answer.content == "{}");
     let full = lines.iter().filter(|line| line.meta.task == task && !is_empty(line)).count() as f64;
     let room = if share >= 1.0 { usize::MAX } else { (full * share / (1.0 - share)).floor() as usize };
-    let mut empty: Vec<(String, usize)> = lines.iter().enumerate().filter(|(_, line)| is_empty(line)).map(|(at, line)| (rank(line), at)).collect();
+    let mut empty: Vec<(String, usize)> =
+        lines.iter().enumerate().filter(|(_, line)| is_empty(line)).map(|(at, line)| (rank(line), at)).collect();
     empty.sort();
     let spare: std::collections::BTreeSet<usize> = empty.into_iter().skip(room).map(|(_, at)| at).collect();
     let mut at = 0;
@@ -85,7 +87,16 @@ mod tests {
     fn empty_answers_of_one_task_are_capped_and_the_other_task_is_left_alone() {
         let line = |id: &str, task: Task, answer: &str| Line {
             messages: vec![Message::user(id), Message::assistant(answer)],
-            meta: Provenance { documents: vec![id.into()], task, protocol: "gold".into(), rounds: 0, votes: vec![], confidence: 1.0, prompt: String::new(), tokens: None },
+            meta: Provenance {
+                documents: vec![id.into()],
+                task,
+                protocol: "gold".into(),
+                rounds: 0,
+                votes: vec![],
+                confidence: 1.0,
+                prompt: String::new(),
+                tokens: None,
+            },
         };
         let mut lines = vec![
             line("a", Task::Relations, "{\"r\":[[\"x\",\"y\"]]}"),

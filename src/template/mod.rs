@@ -4,8 +4,8 @@
 
 pub mod answer;
 pub mod ballot;
-pub mod corpus;
 mod chat;
+pub mod corpus;
 pub mod prompt;
 
 pub use crate::ie::{Message, Speaker};

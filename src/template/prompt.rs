@@ -96,7 +96,8 @@ impl Prompts {
 
     /// One agent for one entity type (CROSSAGENTIE, section 3.2).
     pub fn type_agent(&self, agent: &EntityType, text: &str) -> Vec<Message> {
-        let others: Vec<&str> = self.schema.entities.iter().map(|t| t.label.as_str()).filter(|l| *l != agent.label).collect();
+        let others: Vec<&str> =
+            self.schema.entities.iter().map(|t| t.label.as_str()).filter(|l| *l != agent.label).collect();
         let example = object(vec![(agent.label.clone(), json!([named(agent)]))]);
         let kind = context! { label => agent.label.clone(), definition => agent.definition.clone(), examples => agent.examples.join(", ") };
         let system = self.render("type_agent", context! { type => kind, others => others.join(", "), example });
@@ -111,12 +112,21 @@ impl Prompts {
         }
         let example = object(vec![(agent.label.clone(), self.pair(agent))]);
         let system = self.render("relation_agent", context! { type => self.relation(agent), example });
-        let fits = |label: &str| agent.head.iter().chain(&agent.tail).any(|t| t == label) || agent.head.is_empty() || agent.tail.is_empty();
+        let fits = |label: &str| {
+            agent.head.iter().chain(&agent.tail).any(|t| t == label) || agent.head.is_empty() || agent.tail.is_empty()
+        };
         Some(vec![Message::system(system), Message::user(format!("Text: {text}\n{}", candidates(entities, fits)))])
     }
 
     /// A claimant's turn in a debate about one conflict (CROSSAGENTIE, section 3.3).
-    pub fn debate(&self, topic: Topic, label: &str, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
+    pub fn debate(
+        &self,
+        topic: Topic,
+        label: &str,
+        text: &str,
+        options: &[DebateOption],
+        said: &[Statement],
+    ) -> Vec<Message> {
         let system = self.render("debate", context! { label, about => topic.about(), types => self.debated(topic) });
         vec![Message::system(system), Message::user(contested(text, options, said))]
     }
@@ -140,7 +150,11 @@ impl Prompts {
     }
 
     fn types(&self) -> Vec<minijinja::Value> {
-        self.schema.entities.iter().map(|t| context! { label => t.label.clone(), brief => brief(&t.definition, &t.label) }).collect()
+        self.schema
+            .entities
+            .iter()
+            .map(|t| context! { label => t.label.clone(), brief => brief(&t.definition, &t.label) })
+            .collect()
     }
 
     fn relation(&self, relation: &RelationType) -> minijinja::Value {
@@ -161,7 +175,10 @@ impl Prompts {
             let kind = label.and_then(|label| self.schema.entity(label));
             kind.map_or_else(|| "…".to_string(), |t| t.examples.get(at).cloned().unwrap_or_else(|| named(t)))
         };
-        json!([[name(&relation.head, 0), name(&relation.tail, usize::from(relation.head.first() == relation.tail.first()))]])
+        json!([[
+            name(&relation.head, 0),
+            name(&relation.tail, usize::from(relation.head.first() == relation.tail.first()))
+        ]])
     }
 }
 
@@ -246,7 +263,12 @@ mod tests {
         [("person", "Ann"), ("organization", "Acme")]
             .map(|(label, name)| {
                 let at = text.find(name).unwrap();
-                Entity { label: label.into(), text: name.into(), span: Span::new(text, at..at + name.len()).ok(), confidence: None }
+                Entity {
+                    label: label.into(),
+                    text: name.into(),
+                    span: Span::new(text, at..at + name.len()).ok(),
+                    confidence: None,
+                }
             })
             .to_vec()
     }
@@ -256,7 +278,8 @@ mod tests {
         let (prompts, text) = (Prompts::new(schema()), "Ann joined Acme.");
         let options = [('A', "\"Acme\" is an organization"), ('B', "\"Acme\" is a person"), ('C', "none of these")]
             .map(|(letter, reading)| DebateOption { letter, reading: reading.into() });
-        let said = [Statement { agent: "person".into(), choice: 'B', reason: "it hires".into(), confidence: Some(0.7) }];
+        let said =
+            [Statement { agent: "person".into(), choice: 'B', reason: "it hires".into(), confidence: Some(0.7) }];
         let relation = prompts.schema().relations[0].clone();
         let person = prompts.schema().entities[0].clone();
         let all = [

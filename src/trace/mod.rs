@@ -135,7 +135,9 @@ impl Trace {
         let read = self.extraction.clone().read(&document.text);
         match (self.status, read) {
             (Status::Ok | Status::Empty, Ok(extraction)) => Prediction::read(&self.id, extraction, self.cost()),
-            (Status::Ok | Status::Empty, Err(error)) => Prediction::failed(&self.id, Status::Failed, error.to_string(), self.cost()),
+            (Status::Ok | Status::Empty, Err(error)) => {
+                Prediction::failed(&self.id, Status::Failed, error.to_string(), self.cost())
+            }
             (status, _) => Prediction::failed(&self.id, status, self.error.clone().unwrap_or_default(), self.cost()),
         }
     }

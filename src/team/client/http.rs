@@ -78,7 +78,8 @@ impl HttpClient {
     fn attempt(&self, request: &StoredRequest, attempts: u32) -> Attempt {
         let url = format!("{}/chat/completions", self.endpoint.base_url.trim_end_matches('/'));
         let shown = without_credentials(&url);
-        let transport = |message: String| ClientError::Transport { url: shown.clone(), message: shortened(&message), attempts };
+        let transport =
+            |message: String| ClientError::Transport { url: shown.clone(), message: shortened(&message), attempts };
         let mut call = self.agent.post(&url).header("Content-Type", "application/json");
         if let Some(key) = &self.endpoint.api_key {
             call = call.header("Authorization", &format!("Bearer {key}"));
@@ -94,16 +95,17 @@ impl HttpClient {
         if let Err(error) = response.body_mut().as_reader().take(LARGEST_BODY).read_to_end(&mut bytes) {
             return Attempt::Again(transport(format!("the body broke off: {error}")), delay);
         }
-        let text = String::from_utf8_lossy(&bytes);
+        // Before anything is cut to length: half a key is no longer found.
+        let text = self.redacted(&String::from_utf8_lossy(&bytes));
         if status != 200 {
-            let message = shortened(&self.redacted(&text));
+            let message = shortened(&text);
             let error = ClientError::Status { url: shown, status, message, attempts };
             // 408, 409 and 429 ask for patience; 5xx is the server's trouble; the rest is ours.
             let again = matches!(status, 408 | 409 | 425 | 429 | 500..=599);
             return if again { Attempt::Again(error, delay) } else { Attempt::Refused(error) };
         }
         let read = serde_json::from_slice::<Completion>(&bytes)
-            .map_err(|error| format!("the body is no chat completion ({error}): {}", shortened(&text)));
+            .map_err(|error| format!("the body is no chat completion ({error}): {text}"));
         match read.and_then(|completion| completion.answer(start.elapsed().as_secs_f64())) {
             Ok(answer) => Attempt::Answered(answer),
             Err(message) => Attempt::Again(transport(self.redacted(&message)), delay),

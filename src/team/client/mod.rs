@@ -5,7 +5,7 @@ mod wire;
 
 pub use http::{Endpoint, HttpClient};
 
-use crate::store::{AnswerStore, StoredAnswer, StoredRequest, StoreError};
+use crate::store::{AnswerStore, StoreError, StoredAnswer, StoredRequest};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// Replay only, and the cassette does not have it.
-    #[error("no recorded answer for this request (model \"{model}\"); the cassette was recorded with other prompts, texts or sampling — record it again with --set team.base_url=URL")]
+    #[error(
+        "no recorded answer for this request (model \"{model}\"); the cassette was recorded with other prompts, texts or sampling — record it again with --set team.base_url=URL"
+    )]
     NotRecorded {
         /// The model asked for.
         model: String,
@@ -82,7 +84,11 @@ impl Client {
     }
 
     /// Answers every request, in the order given. `progress` hears how many are done.
-    pub fn ask_all(&self, requests: &[StoredRequest], progress: &(dyn Fn(usize) + Sync)) -> Vec<Result<StoredAnswer, ClientError>> {
+    pub fn ask_all(
+        &self,
+        requests: &[StoredRequest],
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Vec<Result<StoredAnswer, ClientError>> {
         let done = AtomicUsize::new(0);
         let one = |request: &StoredRequest| {
             let answer = self.ask(request);

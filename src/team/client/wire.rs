@@ -50,7 +50,7 @@ impl Completion {
     /// The first choice as an answer, or what is missing.
     pub(super) fn answer(self, seconds: f64) -> Result<StoredAnswer, String> {
         if let Some(error) = self.error.filter(|error| !error.is_null()) {
-            return Err(format!("the body carries an error: {}", shortened(&error.to_string())));
+            return Err(format!("the body carries an error: {error}"));
         }
         let choices = self.choices.ok_or("the body has no \"choices\"")?;
         let choice = choices.into_iter().next().ok_or("\"choices\" is empty")?;
@@ -79,7 +79,9 @@ impl Logprobs {
         let tokens: Vec<(Vec<u8>, Option<f64>)> = match (self.content, self.tokens) {
             (Some(content), _) => content
                 .into_iter()
-                .map(|token| (token.bytes.unwrap_or_else(|| token.token.unwrap_or_default().into_bytes()), token.logprob))
+                .map(|token| {
+                    (token.bytes.unwrap_or_else(|| token.token.unwrap_or_default().into_bytes()), token.logprob)
+                })
                 .collect(),
             (None, Some(tokens)) => {
                 let logprobs = self.token_logprobs.unwrap_or_default();
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_body_without_an_answer_is_an_error_that_says_what_is_missing() {
-        // public-bugs C13.
+        // case C13.
         for (body, said) in [
             (r#"{"choices":[],"usage":null}"#, "\"choices\" is empty"),
             (r#"{"choices":null}"#, "the body has no \"choices\""),
@@ -158,14 +160,18 @@ mod tests {
 
     #[test]
     fn absent_usage_is_unknown_and_a_refusal_is_kept() {
-        // public-bugs C07, C13.
-        let answer = read(r#"{"choices":[{"message":{"content":null,"refusal":"I can't."},"finish_reason":"stop"}]}"#).unwrap();
-        assert_eq!((answer.refusal.as_deref(), answer.prompt_tokens, answer.finish.as_str()), (Some("I can't."), None, "stop"));
+        // case C07, C13.
+        let answer =
+            read(r#"{"choices":[{"message":{"content":null,"refusal":"I can't."},"finish_reason":"stop"}]}"#).unwrap();
+        assert_eq!(
+            (answer.refusal.as_deref(), answer.prompt_tokens, answer.finish.as_str()),
+            (Some("I can't."), None, "stop")
+        );
     }
 
     #[test]
     fn logprobs_without_alternatives_are_usable_in_both_shapes() {
-        // public-bugs C15.
+        // case C15.
         let chat = r#"{"choices":[{"message":{"content":"Bern!"},"logprobs":{"content":[{"token":"Bern","logprob":-0.1,"top_logprobs":[]},{"token":"!","logprob":-0.3,"top_logprobs":[]}]}}]}"#;
         let legacy = r#"{"choices":[{"message":{"content":"Bern!"},"logprobs":{"tokens":["Bern","!"],"token_logprobs":[-0.1,-0.3]}}]}"#;
         for body in [chat, legacy] {
@@ -183,7 +189,8 @@ mod tests {
 
     #[test]
     fn tokens_that_do_not_spell_the_content_are_unknown() {
-        let body = r#"{"choices":[{"message":{"content":"Bern"},"logprobs":{"content":[{"token":"Basel","logprob":-0.1}]}}]}"#;
+        let body =
+            r#"{"choices":[{"message":{"content":"Bern"},"logprobs":{"content":[{"token":"Basel","logprob":-0.1}]}}]}"#;
         assert_eq!(read(body).unwrap().tokens, None);
     }
 }

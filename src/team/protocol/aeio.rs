@@ -9,7 +9,11 @@ use crate::trace::Trace;
 /// Two calls a document; one where no signature fits any pair of its entities.
 pub(in crate::team) fn run(team: &Team, documents: &[Document], traces: &mut [Trace]) {
     let mut claims = vec![Vec::new(); documents.len()];
-    let questions = readable(documents).map(|(at, document)| Question { document: at, conflict: None, messages: team.prompts.entities(&document.text) });
+    let questions = readable(documents).map(|(at, document)| Question {
+        document: at,
+        conflict: None,
+        messages: team.prompts.entities(&document.text),
+    });
     let floor = Floor { stage: "entities", agent: "all-in-one", round: 0 };
     let heard = team.ask(floor, questions.collect(), traces, |question, answer, turn| {
         read_claims(team, None, &documents[question.document].text, answer, turn)
@@ -20,7 +24,11 @@ pub(in crate::team) fn run(team: &Team, documents: &[Document], traces: &mut [Tr
     }
     let candidates: Vec<_> = claims.iter().map(|claims| entities(claims)).collect();
     let questions = readable(documents).filter_map(|(at, document)| {
-        Some(Question { document: at, conflict: None, messages: team.prompts.relations(&document.text, &candidates[at])? })
+        Some(Question {
+            document: at,
+            conflict: None,
+            messages: team.prompts.relations(&document.text, &candidates[at])?,
+        })
     });
     let floor = Floor { stage: "relations", agent: "all-in-one", round: 0 };
     let heard = team.ask(floor, questions.collect(), traces, |question, answer, turn| {

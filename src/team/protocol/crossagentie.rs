@@ -35,7 +35,12 @@ struct Knot {
     readings: Vec<(String, String)>,
 }
 
-fn debate_entities(team: &Team, documents: &[Document], traces: &mut [Trace], claims: Vec<Vec<Claim>>) -> Vec<Vec<Claim>> {
+fn debate_entities(
+    team: &Team,
+    documents: &[Document],
+    traces: &mut [Trace],
+    claims: Vec<Vec<Claim>>,
+) -> Vec<Vec<Claim>> {
     let knots: Vec<Vec<Knot>> = claims.iter().map(|claims| knots(claims, team.schema())).collect();
     let mut disputes = Vec::new();
     for (document, knots) in knots.iter().enumerate() {
@@ -55,7 +60,8 @@ fn debate_entities(team: &Team, documents: &[Document], traces: &mut [Trace], cl
             let verdict = verdicts.next().expect("settle gives one verdict for each dispute");
             decide(knot, &claims, &verdict, &mut keep);
         }
-        let kept = claims.into_iter().zip(keep).filter_map(|(claim, support)| Some(Claim { support: support?, ..claim }));
+        let kept =
+            claims.into_iter().zip(keep).filter_map(|(claim, support)| Some(Claim { support: support?, ..claim }));
         settled.push(kept.collect());
     }
     settled
@@ -76,7 +82,8 @@ fn knots(claims: &[Claim], schema: &Schema) -> Vec<Knot> {
     let rank = |label: &str| schema.entities.iter().position(|t| t.label == label);
     let mut joined: Vec<Knot> = Vec::new();
     for component in components {
-        let mut readings: Vec<(String, String)> = component.iter().map(|&at| (claims[at].label.clone(), claims[at].text.clone())).collect();
+        let mut readings: Vec<(String, String)> =
+            component.iter().map(|&at| (claims[at].label.clone(), claims[at].text.clone())).collect();
         readings.sort_by(|a, b| (rank(&a.0), b.1.len(), &a.1).cmp(&(rank(&b.0), a.1.len(), &b.1)));
         readings.dedup();
         // Letters end at Z, and one is "none of these".
@@ -95,10 +102,17 @@ fn knots(claims: &[Claim], schema: &Schema) -> Vec<Knot> {
 /// The chosen reading stays; so does a claim of the knot that overlaps neither it nor another.
 fn decide(knot: &Knot, claims: &[Claim], verdict: &Verdict, keep: &mut [Option<Support>]) {
     let chosen = verdict.choice.and_then(|reading| knot.readings.get(reading));
-    let is_chosen = |at: usize| chosen.is_some_and(|(label, text)| claims[at].label == *label && claims[at].text == *text);
-    let support = |at: usize| Support { votes: verdict.votes, voters: verdict.voters, logprob: claims[at].logprob, judged: verdict.judged };
+    let is_chosen =
+        |at: usize| chosen.is_some_and(|(label, text)| claims[at].label == *label && claims[at].text == *text);
+    let support = |at: usize| Support {
+        votes: verdict.votes,
+        voters: verdict.voters,
+        logprob: claims[at].logprob,
+        judged: verdict.judged,
+    };
     for &at in &knot.claims {
-        let free = chosen.is_some() && !knot.claims.iter().any(|&other| other != at && claims[other].span.overlaps(&claims[at].span));
+        let free = chosen.is_some()
+            && !knot.claims.iter().any(|&other| other != at && claims[other].span.overlaps(&claims[at].span));
         keep[at] = if is_chosen(at) {
             Some(support(at))
         } else if free {
@@ -130,7 +144,8 @@ fn debate_relations(
             pairs.entry((head.min(tail), head.max(tail))).or_default().push(at);
         }
         for members in pairs.into_values() {
-            let mut readings: Vec<String> = members.iter().map(|&at| shown(&links[at].relation, &candidates[document])).collect();
+            let mut readings: Vec<String> =
+                members.iter().map(|&at| shown(&links[at].relation, &candidates[document])).collect();
             readings.sort();
             readings.dedup();
             if readings.len() < 2 {
@@ -156,8 +171,13 @@ fn debate_relations(
             let said = shown(&links[document][at].relation, &candidates[document]);
             keep[document][at] = verdict.choice.is_some_and(|choice| choice == all || readings[choice] == said);
             let link = &mut links[document][at];
-            link.support = Support { votes: verdict.votes, voters: verdict.voters, logprob: link.logprob, judged: verdict.judged };
+            link.support =
+                Support { votes: verdict.votes, voters: verdict.voters, logprob: link.logprob, judged: verdict.judged };
         }
     }
-    links.into_iter().zip(keep).map(|(links, keep)| links.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(link, _)| link).collect()).collect()
+    links
+        .into_iter()
+        .zip(keep)
+        .map(|(links, keep)| links.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(link, _)| link).collect())
+        .collect()
 }

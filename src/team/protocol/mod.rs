@@ -66,11 +66,18 @@ pub(super) fn alone(logprob: Option<f64>) -> Support {
 
 /// Reads an answer about entities into claims; what the agent says of labels that are not `own` is
 /// dropped: other experts speak for those.
-pub(super) fn read_claims(team: &Team, own: Option<&str>, text: &str, answer: &StoredAnswer, turn: &mut Turn) -> Option<Vec<Claim>> {
+pub(super) fn read_claims(
+    team: &Team,
+    own: Option<&str>,
+    text: &str,
+    answer: &StoredAnswer,
+    turn: &mut Turn,
+) -> Option<Vec<Claim>> {
     if turn.error.is_some() {
         return None;
     }
-    let Reading { status, extraction, provenance, repairs, dropped, error } = read_answer(&answer.content, finish(answer), text, team.schema());
+    let Reading { status, extraction, provenance, repairs, dropped, error } =
+        read_answer(&answer.content, finish(answer), text, team.schema());
     note(turn, status, repairs, dropped, error);
     if matches!(turn.status, Status::Failed | Status::Refused) {
         return None;
@@ -91,7 +98,13 @@ pub(super) fn read_claims(team: &Team, own: Option<&str>, text: &str, answer: &S
 }
 
 /// Reads an answer about relations among `entities` into claims.
-pub(super) fn read_links(team: &Team, own: Option<&str>, entities: &[Entity], answer: &StoredAnswer, turn: &mut Turn) -> Option<Vec<LinkClaim>> {
+pub(super) fn read_links(
+    team: &Team,
+    own: Option<&str>,
+    entities: &[Entity],
+    answer: &StoredAnswer,
+    turn: &mut Turn,
+) -> Option<Vec<LinkClaim>> {
     if turn.error.is_some() {
         return None;
     }
@@ -123,7 +136,8 @@ pub(super) fn shown(relation: &Relation, entities: &[Entity]) -> String {
 /// An answer whose every item was invented (not in the text, or no asked type) says of the text
 /// that nothing is there: heard, with its drops counted. An answer that could not be read is failed.
 fn note(turn: &mut Turn, status: Status, repairs: Vec<String>, dropped: Vec<Dropped>, error: Option<String>) {
-    let invented = !dropped.is_empty() && error.as_deref().is_some_and(|error| error.starts_with("nothing could be kept"));
+    let invented =
+        !dropped.is_empty() && error.as_deref().is_some_and(|error| error.starts_with("nothing could be kept"));
     turn.status = if status == Status::Failed && invented { Status::Empty } else { status };
     turn.error = if turn.status == Status::Empty { None } else { error };
     turn.repairs = repairs;
@@ -134,7 +148,12 @@ fn note(turn: &mut Turn, status: Status, repairs: Vec<String>, dropped: Vec<Drop
 pub(super) fn entities(claims: &[Claim]) -> Vec<Entity> {
     claims
         .iter()
-        .map(|claim| Entity { label: claim.label.clone(), text: claim.text.clone(), span: Some(claim.span), confidence: None })
+        .map(|claim| Entity {
+            label: claim.label.clone(),
+            text: claim.text.clone(),
+            span: Some(claim.span),
+            confidence: None,
+        })
         .collect()
 }
 
@@ -165,7 +184,12 @@ pub(super) fn readable(documents: &[Document]) -> impl Iterator<Item = (usize, &
 
 /// One agent per relation type over the entities of each document, asked only for pairs that its
 /// signature allows.
-pub(super) fn relation_agents(team: &Team, documents: &[Document], found: &[Vec<Claim>], traces: &mut [Trace]) -> Vec<Vec<LinkClaim>> {
+pub(super) fn relation_agents(
+    team: &Team,
+    documents: &[Document],
+    found: &[Vec<Claim>],
+    traces: &mut [Trace],
+) -> Vec<Vec<LinkClaim>> {
     let candidates: Vec<Vec<Entity>> = found.iter().map(|claims| entities(claims)).collect();
     let mut links = vec![Vec::new(); documents.len()];
     for agent in &team.schema().relations {
