@@ -48,6 +48,7 @@ const LAYERS: [Layer; 13] = [
             "rayon",
             "serde_json",
             "sha2",
+            "libc",
         ],
     },
     Layer {
