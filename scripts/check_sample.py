@@ -153,7 +153,7 @@ def nested(entities):
 
 def read_split(split, types, signatures, roles):
     """The documents of a split as (path, line, id, text); tallies as it goes."""
-    path, documents, tally = SAMPLE / f"{split}.jsonl", [], collections.Counter()
+    path, documents, ids, tally = SAMPLE / f"{split}.jsonl", [], set(), collections.Counter()
     for line, raw in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
         say = lambda message: complain(path, line, message)
         try:
@@ -166,8 +166,11 @@ def read_split(split, types, signatures, roles):
             continue
         text = document["text"]
         documents.append((path, line, document["id"], text))
-        if document["id"] != f"{split}-{line:03}":
-            say(f"id {document['id']!r}; expected {split}-{line:03}")
+        # Every id of the split once, in any order: train is sorted by contradictions, not by id.
+        number = document["id"].removeprefix(f"{split}-")
+        if not (len(number) == 3 and number.isdigit() and 1 <= int(number) <= COUNTS[split]) or document["id"] in ids:
+            say(f"id {document['id']!r}; expected {split}-001 to {split}-{COUNTS[split]:03}, each once")
+        ids.add(document["id"])
         if document.get("meta", {}).get("domain") not in DOMAINS:
             say(f"meta.domain is {document.get('meta')}; expected one of {sorted(DOMAINS)}")
         check_text(text, say)
