@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Directory of the run; default: the config's
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Where to go on from: `auto` is the latest whole checkpoint
     #[arg(long, default_value = "auto", value_parser = ["auto"])]

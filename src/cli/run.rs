@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Directory of the run; default: the config's
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the plan, the calls and the estimated cost; run nothing
     #[arg(long)]
