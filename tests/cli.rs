@@ -230,7 +230,7 @@ fn a_dry_run_prints_the_calls_and_runs_nothing() {
     let (code, out, said) = desk.call(&["run", "tiny.toml", "--dry-run", "--set", "eval.systems=[\"base\",\"aeio\"]"]);
     assert_eq!((code, said.as_str()), (0, ""));
     // Three entity types times two documents; then the all-in-one prompts of one test document.
-    assert!(out.contains("2. team crossagentie (m), 2 training documents: 6 or more"), "{out}");
+    assert!(out.contains("2. team crossagentie (m), 2 training documents: 6 calls or more"), "{out}");
     assert!(out.contains("6. base over 1 test documents: no calls"), "{out}");
     assert!(out.contains("6. aeio over 1 test documents: 1 to 2 calls"), "{out}");
     assert!(out.contains("replay of"), "{out}");

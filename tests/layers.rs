@@ -494,7 +494,7 @@ fn an_import_against_the_table_is_named_with_file_line_and_rule() {
     );
     assert_eq!(
         said_of("src/team/mod.rs", "use burn::tensor::Tensor;\n"),
-        ["src/team/mod.rs:2: team names the crate burn; it may name serde, thiserror, ureq, serde_json"]
+        ["src/team/mod.rs:2: team names the crate burn; it may name serde, thiserror, ureq, serde_json, rayon"]
     );
     assert_eq!(
         said_of("src/helpers/mod.rs", ""),

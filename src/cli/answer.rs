@@ -13,6 +13,9 @@ use std::path::PathBuf;
 
 /// What is read, and of which text.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  echo '{\"person\":[\"Ann\"]}' | understudy answer --schema data/sample/schema.toml --text 'Ann left.'")]
 pub struct Args {
     /// The asked labels, TOML or JSON
     #[arg(long, value_name = "FILE")]

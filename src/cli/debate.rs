@@ -15,34 +15,36 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   understudy debate configs/quickstart.toml
-  understudy debate configs/quickstart.toml --data data/sample/test.jsonl --protocol aeio --traces /tmp/aeio.jsonl
-  understudy debate configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1 --cassette-out mine.jsonl.zst")]
+  understudy debate configs/quickstart.toml --data data/sample/test.jsonl --protocol aeio \\
+      --traces aeio.jsonl
+  understudy debate configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1 \\
+      --cassette-out mine.jsonl.zst")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
-    /// Protocol; default: the config's
-    #[arg(long)]
+    /// Protocol: aeio, type_agents or crossagentie; default: the config's
+    #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
     /// Documents; may be given more than once; default: the config's training split
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
     /// Where the traces go; default: OUT/traces.jsonl
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     traces: Option<PathBuf>,
     /// Only part I of N of the documents, I from 0
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
     /// Only the first N documents
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Also write every answer of this call as a cassette
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     cassette_out: Option<PathBuf>,
     /// Day of the recording, for the cassette's header
-    #[arg(long, default_value = "")]
+    #[arg(long, value_name = "DAY", default_value = "", hide_default_value = true)]
     cassette_date: String,
     /// Failed documents above which the exit code is 3
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     max_failures: usize,
 }
 

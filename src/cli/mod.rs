@@ -39,10 +39,10 @@ pub struct Common {
     #[arg(long, global = true, value_enum, default_value_t = Progress::Auto)]
     pub progress: Progress,
     /// Seed of every random choice; overrides the config
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_name = "N")]
     pub seed: Option<u64>,
     /// Worker threads; default: all cores
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_name = "N")]
     pub threads: Option<usize>,
     /// Where the student runs
     #[arg(long, global = true, default_value = "auto", help = "Where the student runs: auto, cpu or cuda[:n]")]

@@ -108,17 +108,17 @@ pub fn splits(plan: &Plan) -> Result<Splits> {
 fn dry_run(plan: &Plan, splits: &Splits) -> String {
     let (config, schema) = (plan.config(), plan.schema());
     let calls = |documents: usize, protocol: &str| match protocol {
-        "aeio" => format!("{documents} to {}", 2 * documents),
+        "aeio" => format!("{documents} to {} calls", 2 * documents),
         "type_agents" => format!(
-            "{} to {}",
+            "{} to {} calls",
             documents * schema.entities.len(),
             documents * (schema.entities.len() + schema.relations.len())
         ),
-        _ => format!("{} or more, by the number of conflicts", documents * schema.entities.len()),
+        _ => format!("{} calls or more, by the number of conflicts", documents * schema.entities.len()),
     };
     let mut text = format!("{}\n  run directory: {}\n", config.title, plan.output_dir().display());
     text += &format!(
-        "  2. team {} ({}), {} training documents: {} calls\n",
+        "  2. team {} ({}), {} training documents: {}\n",
         config.team.protocol,
         config.team.model,
         splits.train.len(),
@@ -133,10 +133,9 @@ fn dry_run(plan: &Plan, splits: &Splits) -> String {
         config.base_model, config.lora.r, config.train.num_epochs, config.train.learning_rate
     );
     for system in &config.eval.systems {
-        let asked = if system == "base" {
-            "no calls, in this process".to_string()
-        } else {
-            format!("{} calls", calls(splits.test.len(), system))
+        let asked = match system.as_str() {
+            "base" => "no calls, in this process".to_string(),
+            protocol => calls(splits.test.len(), protocol),
         };
         text += &format!("  6. {system} over {} test documents: {asked}\n", splits.test.len());
     }

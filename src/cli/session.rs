@@ -22,7 +22,7 @@ pub struct Experiment {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Directory of the run; default: the config's
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 

@@ -43,11 +43,6 @@ impl Writer {
         self.meta(key, 8, &text(value))
     }
 
-    fn array(&mut self, key: &str, kind: u32, items: &[Vec<u8>]) -> &mut Writer {
-        let head = [&kind.to_le_bytes()[..], &(items.len() as u64).to_le_bytes()].concat();
-        self.meta(key, 9, &[head, items.concat()].concat())
-    }
-
     fn info(&mut self, name: &str, dims: &[u64], kind: u32, offset: u64) -> &mut Writer {
         let dims_bytes: Vec<u8> = dims.iter().flat_map(|d| d.to_le_bytes()).collect();
         let rank = (dims.len() as u32).to_le_bytes();

@@ -199,7 +199,7 @@ mod tests {
     fn identical_and_single_prompts_are_answered_alike() {
         let model = model("llama");
         let prompt = vec![3, 17, 40, 5];
-        let alone = decode(&model, &[], &[prompt.clone()], 6).unwrap();
+        let alone = decode(&model, &[], std::slice::from_ref(&prompt), 6).unwrap();
         let thrice = decode(&model, &[], &[prompt.clone(), prompt.clone(), prompt.clone()], 6).unwrap();
         assert!(thrice.iter().all(|answer| answer.0 == alone[0].0));
         let one = decode(&model, &[], &[vec![9]], 4).unwrap();

@@ -1,5 +1,5 @@
 //! 5. The student: one small causal language model with low-rank adapters, in this process.
-//! `template ─▶ student ─▶ predictions`; [`crate::train`] teaches it.
+//!    `template ─▶ student ─▶ predictions`; [`crate::train`] teaches it.
 //!
 //! Files ([`Weights`]: safetensors directories and GGUF, checked before anything is believed) become
 //! a [`Model`] of the Llama family; a [`ChatTokenizer`] renders and encodes for training and

@@ -112,10 +112,10 @@ impl Model {
         let mut factors = factors.into_iter();
         for block in &mut self.blocks {
             for place in 0..TARGETS.len() {
-                if let Some(adapter) = &mut block.linear_mut(place).adapter {
-                    if let (Some(a), Some(b)) = (factors.next(), factors.next()) {
-                        (adapter.a, adapter.b) = (a, b);
-                    }
+                if let Some(adapter) = &mut block.linear_mut(place).adapter
+                    && let (Some(a), Some(b)) = (factors.next(), factors.next())
+                {
+                    (adapter.a, adapter.b) = (a, b);
                 }
             }
         }
@@ -195,7 +195,7 @@ impl Model {
         rng: Option<&mut ChaCha12Rng>,
     ) -> Tensor<2> {
         let (shared, heads) = (prefix.len(), self.heads());
-        let count = if width == 0 { 0 } else { rows.len() / width };
+        let count = rows.len().checked_div(width).unwrap_or(0);
         let tokens = [prefix, rows].concat();
         let positions: Vec<usize> = (0..shared).chain((0..count).flat_map(|_| shared..shared + width)).collect();
         let of_prefix = attention::causal(heads.group, shared.max(1), &self.device);

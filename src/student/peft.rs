@@ -325,7 +325,7 @@ mod tests {
             ("r", json!(1u64 << 40)),
             ("lora_alpha", Value::Null),
         ] {
-            let error = read_with(key, value).err().expect("must be refused").to_string();
+            let error = read_with(key, value).expect_err("must be refused").to_string();
             assert!(
                 error.contains(key.trim_start_matches("lora_")) && error.contains("adapter_config.json"),
                 "{error}"

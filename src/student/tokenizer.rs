@@ -178,12 +178,9 @@ impl ChatTokenizer {
         let (text, mut ids) = (&rendered.text[..], Vec::new());
         let (mut from, mut at, mut contents, mut trim) = (0, 0, rendered.contents.iter().peekable(), false);
         while at < text.len() {
-            if let Some(content) = contents.peek() {
-                if content.start == at {
-                    at = content.end;
-                    contents.next();
-                    continue;
-                }
+            if let Some(content) = contents.next_if(|content| content.start == at) {
+                at = content.end;
+                continue;
             }
             let limit = contents.peek().map_or(text.len(), |content| content.start);
             let Some(special) = self.special.iter().find(|s| text[at..limit].starts_with(&s.text)) else {

@@ -31,8 +31,12 @@ fn tokenizer_json() -> Value {
 }
 
 fn chat(template: Option<&str>) -> Result<ChatTokenizer, String> {
+    chat_of(tokenizer_json(), template)
+}
+
+fn chat_of(tokenizer: Value, template: Option<&str>) -> Result<ChatTokenizer, String> {
     let parts = Parts {
-        tokenizer: tokenizer_json(),
+        tokenizer,
         template: template.map(str::to_owned),
         named: vec![("bos_token".into(), CONTROL[1].into()), ("eos_token".into(), CONTROL[0].into())],
         stops: BTreeSet::from([0]),
@@ -75,6 +79,24 @@ fn only_the_answer_and_its_end_are_supervised() {
     assert_eq!(shown(&tokenizer, &example.ids[example.supervised.clone()]), "PER: Ann[2]");
     assert!(tokenizer.example(&[Message::user("q")]).is_err());
     assert!(tokenizer.example(&[]).is_err());
+}
+
+#[test]
+fn no_merge_reaches_over_the_border_of_the_answer() {
+    // Case C25: nothing stands between prompt and answer, and "." merges with "m".
+    let mut tokenizer = tokenizer_json();
+    tokenizer["model"]["vocab"][".m"] = 259.into();
+    tokenizer["model"]["merges"] = json!([[".", "m"]]);
+    tokenizer["pre_tokenizer"]["use_regex"] = false.into();
+    let bare = "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}<|im_end|>{% endif %}{% endfor %}";
+    let tokenizer = chat_of(tokenizer, Some(bare)).unwrap();
+    assert_eq!(tokenizer.encode_text(".m").unwrap(), [259]);
+    for (prompt, answer) in [("The end.", "memory"), ("An end. ", "y"), ("The end.", "\nx"), ("The end.", "m")] {
+        let example = tokenizer.example(&[Message::user(prompt), Message::assistant(answer)]).unwrap();
+        let labels = &example.ids[example.supervised];
+        assert_eq!(labels.len() - 1, answer.len(), "one token for each byte of {answer:?}");
+        assert_eq!(shown(&tokenizer, labels), format!("{answer}[2]"));
+    }
 }
 
 #[test]

@@ -109,7 +109,8 @@ impl Weights {
         let mut listed = Vec::new();
         for name in all.into_iter().filter(|name| !self.used.contains(*name)) {
             let derived = name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight";
-            if !derived && !(self.config.tied && name == "lm_head.weight") {
+            let spare = self.config.tied && name == "lm_head.weight";
+            if !derived && !spare {
                 let cause = format!("tensor \"{name}\" has no place in this architecture; the result would be wrong");
                 return Err(StudentError::file(&self.path, cause));
             }

@@ -188,7 +188,7 @@ fn opened(document: &Document, protocol: &str) -> Trace {
 fn close(trace: &mut Trace, document: &Document) {
     let first: Vec<&Turn> = trace.turns.iter().filter(|turn| turn.round == 0).collect();
     let silent = |turn: &&Turn| matches!(turn.status, Status::Failed | Status::Refused);
-    if !document.is_blank() && !first.is_empty() && first.iter().all(|turn| silent(&turn)) {
+    if !document.is_blank() && !first.is_empty() && first.iter().all(silent) {
         trace.status =
             if first.iter().all(|turn| turn.status == Status::Refused) { Status::Refused } else { Status::Failed };
         trace.error = first.first().and_then(|turn| turn.error.clone());
