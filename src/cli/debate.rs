@@ -161,6 +161,7 @@ pub fn summary(traces: &[Trace]) -> serde_json::Value {
         "consensus_first_round": conflicts.iter().filter(|c| c.settled == Settled::Consensus && c.rounds == 1).count(),
         "consensus": settled(Settled::Consensus),
         "summarizer": settled(Settled::Summarizer),
+        "majority": settled(Settled::Majority),
         "unsettled": settled(Settled::Failed),
         "calls": cost.calls, "prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens,
         "seconds": (cost.seconds * 10.0).round() / 10.0,
@@ -171,7 +172,7 @@ pub fn summary(traces: &[Trace]) -> serde_json::Value {
 pub fn told(traces: &[Trace]) -> String {
     let summary = summary(traces);
     format!(
-        "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns)\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} unsettled\n{} calls",
+        "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns)\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} by a majority, {} unsettled\n{} calls",
         summary["documents"],
         summary["ok"],
         summary["empty"],
@@ -182,6 +183,7 @@ pub fn told(traces: &[Trace]) -> String {
         summary["consensus"],
         summary["consensus_first_round"],
         summary["summarizer"],
+        summary["majority"],
         summary["unsettled"],
         summary["calls"],
     )

@@ -211,6 +211,7 @@ fn debated(name: &str, traces: &[Trace]) -> Stage {
     for (what, count) in [
         ("turns without a usable answer", traces.iter().map(Trace::failed_turns).sum::<usize>() as u64),
         ("conflicts left to the summarizer", settled(Settled::Summarizer)),
+        ("conflicts left to a majority", settled(Settled::Majority)),
         ("conflicts unsettled", settled(Settled::Failed)),
     ] {
         if count > 0 {

@@ -217,10 +217,11 @@ fn closed(debate: &mut Open, traces: &mut [Trace]) -> Verdict {
     let conflict = &mut traces[debate.dispute.document].conflicts[debate.conflict];
     conflict.rounds = debate.rounds;
     conflict.outcome = verdict.choice.map(|reading| debate.dispute.readings[reading].clone());
-    conflict.settled = match (verdict.choice, verdict.votes == verdict.voters && !verdict.judged) {
-        (None, _) => Settled::Failed,
-        (_, true) => Settled::Consensus,
-        (_, false) => Settled::Summarizer,
+    conflict.settled = match verdict.choice {
+        None => Settled::Failed,
+        Some(_) if verdict.judged => Settled::Summarizer,
+        Some(_) if verdict.votes == verdict.voters => Settled::Consensus,
+        Some(_) => Settled::Majority,
     };
     verdict
 }

@@ -163,7 +163,9 @@ fn a_tie_without_a_summarizer_falls_to_the_earlier_letter_every_time() {
     let trace = tied();
     let first = trace.conflicts[0].options.iter().find(|option| !option.ends_with("none of these is right")).unwrap();
     assert_eq!(trace.conflicts[0].outcome.as_deref(), first.get(3..));
+    assert_eq!(trace.conflicts[0].settled, Settled::Majority);
     assert_eq!(trace.entity_support[0].votes, 1);
+    assert!(!trace.is_whole(), "the summarizer's silence keeps the document out");
     assert_eq!(trace, tied());
 }
 

@@ -52,6 +52,9 @@ pub enum Settled {
     Consensus,
     /// The summarizer decided.
     Summarizer,
+    /// The summarizer gave no usable answer: the last round's majority stands, but the document is
+    /// no training data.
+    Majority,
     /// Nobody gave a usable answer: no label, and the document is no training data.
     Failed,
 }
