@@ -48,7 +48,6 @@ const LAYERS: [Layer; 13] = [
             "rayon",
             "serde_json",
             "sha2",
-            "libc",
         ],
     },
     Layer {

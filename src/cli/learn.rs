@@ -57,6 +57,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 
 const ADAPTER: [&str; 3] = ["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "adapter/README.md"];
 
+const LOG: &str = "trainer_log.jsonl";
+
 /// Trains on `OUT/corpus/train.jsonl` into `OUT/adapter`, or finds that it was done before.
 pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, reporter: &Reporter) -> Result<Trained> {
     let out = plan.output_dir();
@@ -71,14 +73,14 @@ pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, rep
     } else {
         let fitted = teach(plan, weights, &lines, dev, common, reporter)?;
         publish(&fitted, out)?;
-        wanted.seal(out, &ADAPTER)?;
+        wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
         let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
         reporter.say(&format!(
             "train: {} steps, {} skipped, best at step {} (dev F1 {metric})",
             fitted.steps, fitted.skipped, fitted.best_step
         ));
     }
-    let log: Vec<LogLine> = read_jsonl(&out.join("trainer_log.jsonl"))?;
+    let log: Vec<LogLine> = read_jsonl(&out.join(LOG))?;
     Ok(Trained { log: points(&log), filtered: filtered(&lines, plan)? })
 }
 

@@ -198,9 +198,9 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
         }
         parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
     }
-    parts.insert("train_limit".into(), format!("{:?}", data.train_limit));
+    parts.insert("data.train_limit".into(), format!("{:?}", data.train_limit));
     for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {
-        parts.insert(split.into(), hash_of(file)?);
+        parts.insert(format!("data.{split}"), hash_of(file)?);
     }
     for file in earlier {
         parts.insert((*file).into(), hash_of(&plan.output_dir().join(file))?);

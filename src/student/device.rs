@@ -8,7 +8,6 @@ use burn::tensor::Device;
 ///
 /// `auto` is the GPU where the program was built for one, else the CPU.
 pub fn open(asked: &str) -> Result<Device> {
-    keep_freed_pages();
     let refuse = |cause: &str| StudentError::Device { asked: asked.to_owned(), cause: cause.to_owned() };
     match asked.split_once(':') {
         None if asked == "auto" => Ok(auto()),
@@ -21,24 +20,6 @@ pub fn open(asked: &str) -> Result<Device> {
         _ => Err(refuse("unknown; pass auto, cpu, cuda or cuda:n")),
     }
 }
-
-/// Tells glibc to keep freed pages instead of giving them back: every tensor of a step is freed and
-/// asked for again, and clearing the new pages took a tenth to a fifth of a training step.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn keep_freed_pages() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: mallopt only sets two numbers of the allocator; it is called before any tensor
-        // exists, and glibc allows it at any time.
-        unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 30);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
-        }
-    });
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn keep_freed_pages() {}
 
 const NO_CUDA: &str = "this version computes on the CPU only; pass --device cpu";
 
