@@ -11,7 +11,8 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 9] = ["run", "debate", "distill", "train", "answer", "score", "compare", "report", "model"];
+const VERBS: [&str; 10] =
+    ["run", "debate", "distill", "train", "extract", "answer", "score", "compare", "report", "model"];
 
 const SCHEMA: &str = r#"
 [[entities]]
