@@ -1,7 +1,7 @@
 //! Cross-entropy of rows that continue a shared prefix, with gradients for the adapters.
 
-use super::cache::pad;
 use super::error::{Result, StudentError};
+use super::fused;
 use super::generate::shared_prefix;
 use super::model::{Model, indices};
 use burn::tensor::activation::softmax;
@@ -35,11 +35,11 @@ pub fn share<'a>(examples: &[(&'a [u32], Range<usize>)]) -> (&'a [u32], Vec<Row<
     (prefix, examples.iter().map(row).collect())
 }
 
-/// A batch as flat tokens, and what each labelled place should say.
-struct Batch {
-    rows: Vec<u32>,
-    width: usize,
-    at: Vec<i64>,
+/// What is read of each row, and what each labelled place should say.
+struct Batch<'a> {
+    rows: Vec<&'a [u32]>,
+    /// The row of each label, and how many of its tokens are read before it.
+    at: Vec<(usize, usize)>,
     targets: Vec<i64>,
     weights: Vec<f32>,
 }
@@ -53,8 +53,7 @@ impl Model {
     /// prefix `[prefix]` → `[1]`
     pub fn loss_sum(&self, prefix: &[u32], rows: &[Row], rng: Option<&mut ChaCha12Rng>) -> Result<Tensor<1>> {
         let batch = self.batch(prefix, rows)?;
-        let hidden = self.hidden(prefix, &batch.rows, batch.width, rng);
-        let hidden = hidden.select(0, indices(batch.at.iter().copied(), &self.device));
+        let hidden = self.labelled(prefix, &batch, rng)?;
         let (losses, slope) = self.cross_entropy(hidden.clone().inner(), &batch);
         let weights =
             Tensor::<1>::from_data(TensorData::new(batch.weights.clone(), [batch.weights.len()]), &self.device);
@@ -72,8 +71,7 @@ impl Model {
     /// The logarithm of each supervised token's probability, row by row.
     pub fn logprobs(&self, prefix: &[u32], rows: &[Row]) -> Result<Vec<Vec<f32>>> {
         let batch = self.batch(prefix, rows)?;
-        let hidden = self.untracked().hidden(prefix, &batch.rows, batch.width, None);
-        let hidden = hidden.select(0, indices(batch.at.iter().copied(), &self.device));
+        let hidden = self.untracked().labelled(prefix, &batch, None)?;
         let (losses, _) = self.cross_entropy(hidden, &batch);
         let data = losses.try_into_data().map_err(|e| StudentError::Compute(e.to_string()))?;
         let losses = data.try_into_vec::<f32>().map_err(|e| StudentError::Compute(format!("{e:?}")))?;
@@ -81,26 +79,34 @@ impl Model {
         Ok(rows.iter().map(|row| losses.by_ref().take(row.supervised.len()).collect()).collect())
     }
 
-    fn batch(&self, prefix: &[u32], rows: &[Row]) -> Result<Batch> {
+    /// The hidden states that labels are predicted from.
+    ///
+    /// # Shapes
+    /// → `[k, d_model]`
+    fn labelled(&self, prefix: &[u32], batch: &Batch, rng: Option<&mut ChaCha12Rng>) -> Result<Tensor<2>> {
+        let (hidden, starts) = self.rows(prefix, &batch.rows, rng)?;
+        let place =
+            |(row, read): &(usize, usize)| if *read == 0 { prefix.len() } else { starts[*row] + read } as i64 - 1;
+        Ok(hidden.select(0, indices(batch.at.iter().map(place), &self.device)))
+    }
+
+    fn batch<'a>(&self, prefix: &[u32], rows: &[Row<'a>]) -> Result<Batch<'a>> {
         let fail = |cause: String| Err(StudentError::Compute(cause));
-        // The last token of a row predicts nothing, so it is not read.
-        let read = |row: &Row| row.ids.len().saturating_sub(1);
-        let width = rows.iter().map(read).max().unwrap_or(0).max(1);
-        let mut batch = Batch { rows: Vec::new(), width, at: Vec::new(), targets: Vec::new(), weights: Vec::new() };
+        let mut batch = Batch { rows: Vec::new(), at: Vec::new(), targets: Vec::new(), weights: Vec::new() };
         for (number, row) in rows.iter().enumerate() {
             if row.supervised.end > row.ids.len() || (prefix.is_empty() && row.supervised.start == 0) {
                 return fail(format!("row {number}: {:?} of {} tokens have no past", row.supervised, row.ids.len()));
             }
-            batch.rows.extend(pad(&row.ids[..read(row)], width));
+            // The last token of a row predicts nothing, so it is not read.
+            batch.rows.push(&row.ids[..row.ids.len().saturating_sub(1)]);
             for target in row.supervised.clone() {
-                let own = prefix.len() + number * width + target;
-                batch.at.push(if target == 0 { prefix.len() } else { own } as i64 - 1);
+                batch.at.push((number, target));
                 batch.targets.push(row.ids[target].into());
                 batch.weights.push(row.weight);
             }
         }
         let known = |id: &i64| (*id as usize) < self.config.vocab;
-        let ids = prefix.iter().chain(&batch.rows).map(|id| i64::from(*id));
+        let ids = prefix.iter().chain(batch.rows.iter().copied().flatten()).map(|id| i64::from(*id));
         match ids.chain(batch.targets.iter().copied()).find(|id| !known(id)) {
             Some(id) => fail(format!("token {id} is outside the vocabulary of {}", self.config.vocab)),
             None if batch.at.is_empty() => fail("no supervised token in this batch".into()),
@@ -114,6 +120,18 @@ impl Model {
     /// hidden `[k, d_model]` → `[k]`, `[k, d_model]`
     fn cross_entropy(&self, hidden: Tensor<2>, batch: &Batch) -> (Tensor<1>, Tensor<2>) {
         let (count, device) = (batch.at.len(), &self.device);
+        let numbers =
+            (fused::floats(hidden.clone()), fused::floats(self.head.clone()), fused::floats(self.head_rows.clone()));
+        if let (Some(hidden), Some(head), Some(rows)) = &numbers
+            && let (Some(hidden), Some(head), Some(rows)) = (hidden.as_slice(), head.as_slice(), rows.as_slice())
+        {
+            let (losses, slopes) = fused::cross_entropy(hidden, (head, rows), &batch.targets, &batch.weights);
+            let shape = [count, self.config.d_model];
+            return (
+                Tensor::from_data(TensorData::new(losses, [count]), device),
+                Tensor::from_data(TensorData::new(slopes, shape), device),
+            );
+        }
         let (mut losses, mut slopes) = (Vec::new(), Vec::new());
         for start in (0..count).step_by(CHUNK) {
             let length = CHUNK.min(count - start);

@@ -16,6 +16,7 @@ mod error;
 mod extractor;
 #[cfg(test)]
 mod file_tests;
+mod fused;
 mod generate;
 mod gguf;
 mod gguf_tokenizer;

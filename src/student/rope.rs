@@ -2,6 +2,7 @@
 //! head turns with number `i + head_dim / 2`. Su et al. 2021, arXiv:2104.09864.
 
 use super::config::{ModelConfig, RopeScaling};
+use super::fused::Turns;
 use burn::tensor::{Device, Tensor, TensorData};
 
 /// The frequencies of a model, one for two numbers of a head.
@@ -35,22 +36,23 @@ impl Rope {
         Rope { frequencies: frequencies(config), swap }
     }
 
+    /// Cosines and sines at these positions, for one half of a head.
+    pub fn turns(&self, positions: &[usize]) -> Turns {
+        let half = self.frequencies.len();
+        let angles = positions.iter().flat_map(|at| self.frequencies.iter().map(|f| *at as f32 * f));
+        let (cos, sin) = angles.map(|angle| (angle.cos(), angle.sin())).unzip();
+        Turns { cos, sin, half }
+    }
+
     /// The angles of tokens at these positions.
     ///
     /// # Shapes
     /// positions `[tokens]`
     pub fn angles(&self, positions: &[usize], device: &Device) -> Angles {
         let width = 2 * self.frequencies.len();
-        let mut cos = Vec::with_capacity(positions.len() * width);
-        let mut sin = Vec::with_capacity(positions.len() * width);
-        for position in positions {
-            let angles = self.frequencies.iter().map(|f| *position as f32 * f);
-            let (c, s): (Vec<f32>, Vec<f32>) = angles.map(|a| (a.cos(), a.sin())).unzip();
-            for _half in 0..2 {
-                cos.extend_from_slice(&c);
-                sin.extend_from_slice(&s);
-            }
-        }
+        let Turns { cos, sin, half } = self.turns(positions);
+        let twice = |numbers: Vec<f32>| numbers.chunks(half).flat_map(|row| [row, row].concat()).collect::<Vec<f32>>();
+        let (cos, sin) = (twice(cos), twice(sin));
         let shape = [positions.len(), 1, width];
         Angles {
             cos: Tensor::from_data(TensorData::new(cos, shape), device),
