@@ -11,8 +11,22 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 10] =
-    ["run", "debate", "distill", "train", "extract", "answer", "score", "compare", "report", "model"];
+const VERBS: [&str; 14] = [
+    "run",
+    "debate",
+    "distill",
+    "train",
+    "extract",
+    "answer",
+    "tokens",
+    "score",
+    "compare",
+    "report",
+    "model",
+    "doctor",
+    "schema",
+    "completions",
+];
 
 const SCHEMA: &str = r#"
 [[entities]]

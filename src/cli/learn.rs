@@ -1,13 +1,13 @@
 //! `train`: LoRA fine-tuning of the student on the run's corpus. 5. of the arrow.
 
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
-use super::{Common, Outcome, distill, model};
+use super::{Common, Outcome, distill, model, refusals, run::splits};
 use crate::config::{ConfigError, Plan};
 use crate::eval::{Mode, Rules, score};
 use crate::ie::Document;
 use crate::report::{Stage, TrainingPoint};
-use crate::store::{Manifest, is_done, read_documents, read_jsonl, write_atomic};
-use crate::student::{LoraConfig, Model, Reader, Student, TARGETS, device};
+use crate::store::{Manifest, is_done, read_jsonl, write_atomic};
+use crate::student::{LoraConfig, Model, Reader, Student, TARGETS};
 use crate::template::corpus::Line;
 use crate::trace::Trace;
 use crate::train::{ExcessLength, Fitted, Hooks, Item, LogLine, Schedule, TrainConfig, TrainError, fit};
@@ -42,7 +42,7 @@ pub struct Trained {
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
     let plan = session::plan(&args.experiment, common)?;
-    let dev = read_documents(&plan.config().data.dev)?;
+    let dev = splits(&plan)?.dev;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
     learn(&plan, &weights, &dev, common, &Reporter::new(common))?;
@@ -93,7 +93,7 @@ fn teach(
     reporter: &Reporter,
 ) -> Result<Fitted> {
     reporter.say(&format!("train: {} conversations", lines.len()));
-    let student = Student::load(weights, &device::open(&common.device)?)?;
+    let student = refusals::student(weights, &train_config(plan)?.lora.targets, common)?;
     let config = train_config(plan)?;
     let item = |(at, line): (usize, &Line)| Item {
         name: format!("train.jsonl:{}", at + 1),
@@ -121,7 +121,8 @@ fn publish(fitted: &Fitted, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn train_config(plan: &Plan) -> Result<TrainConfig> {
+/// The settings of a plan as training takes them.
+pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
     let (train, lora) = (&plan.config().train, &plan.config().lora);
     let targets =
         if lora.target_modules.is_empty() { TARGETS.map(str::to_owned).to_vec() } else { lora.target_modules.clone() };

@@ -4,16 +4,21 @@ pub mod answer;
 pub mod compare;
 pub mod debate;
 pub mod distill;
+pub mod doctor;
 pub mod extract;
 pub mod learn;
 pub mod model;
+pub mod refusals;
 pub mod report;
 pub mod run;
 pub mod score;
 pub mod session;
+pub mod shape;
+pub mod tokens;
 pub mod verdict;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Distils a debating team of LLM extraction agents into one small model.
@@ -78,11 +83,14 @@ pub enum Verb {
     /// Filter what the team said into a corpus of templates
     Distill(distill::Args),
     /// Fine-tune the student on the corpus
+    #[command(long_about = refusals::train())]
     Train(learn::Args),
     /// Read documents or plain text with the student or a protocol
     Extract(extract::Args),
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
+    /// Training examples token by token: id, label or prompt
+    Tokens(tokens::Args),
     /// Predictions against gold: strict micro precision, recall and F1
     Score(score::Args),
     /// Several systems on the same documents, with intervals, cost and verdicts
@@ -91,6 +99,12 @@ pub enum Verb {
     Report(report::Args),
     /// Put model weights into the cache
     Model(model::ModelArgs),
+    /// What a run needs: device, model, disk, server; what is missing and the way out
+    Doctor(doctor::Args),
+    /// The JSON Schema of the config
+    Schema(shape::SchemaArgs),
+    /// A completion script for a shell
+    Completions(shape::CompletionsArgs),
 }
 
 /// How a verb ended, as the exit code says it.
@@ -124,6 +138,17 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
     Coded { code: 2, message: message.into() }.into()
 }
 
+/// Writes a text to stdout; a reader that went away, such as `head`, is no error.
+///
+/// # Errors
+/// Anything else that stdout says.
+fn printed(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -136,10 +161,14 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Extract(args) => extract::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),
+        Verb::Tokens(args) => tokens::run(args, &cli.common),
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),
         Verb::Report(args) => report::run(args, &cli.common),
         Verb::Model(args) => model::run(args, &cli.common),
+        Verb::Doctor(args) => doctor::run(args, &cli.common),
+        Verb::Schema(args) => shape::schema(args, &cli.common),
+        Verb::Completions(args) => shape::completions(args, &cli.common),
     }
 }
 

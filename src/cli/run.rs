@@ -4,11 +4,11 @@
 
 use super::session::{self, Experiment, Reporter};
 use super::verdict::{self, Measured};
-use super::{Common, Outcome, debate, distill, learn, model, report};
+use super::{Common, Outcome, debate, distill, learn, model, refusals, report};
 use crate::config::Plan;
 use crate::corpus::{Splits, read_splits};
 use crate::eval::table;
-use crate::filter::leaks;
+use crate::filter::Leakage;
 use crate::store::{hash_bytes, is_done, read_jsonl, write_atomic, write_jsonl};
 use crate::team::Protocol;
 use crate::trace::Trace;
@@ -45,6 +45,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     } else {
         PathBuf::from(&plan.config().base_model)
     };
+    refusals::early(&weights, &plan, &splits.train[0])?;
 
     // ── 2. team ──
     let client = session::client(&plan, common)?;
@@ -90,15 +91,13 @@ fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter:
 /// Reads the splits and refuses what would make the verdict void.
 pub fn splits(plan: &Plan) -> Result<Splits> {
     let splits = session::corpus(read_splits(plan))?;
+    let most = plan.config().data.max_leaked_share;
     for (name, measured) in [("dev", &splits.dev), ("test", &splits.test)] {
-        let found = leaks(&splits.train, measured);
-        if let Some(leak) = found.first() {
+        let leakage = Leakage::of(name, &splits.train, measured);
+        if leakage.share() > most {
             return Err(session::refused(format!(
-                "E301: {} training documents stand in the {name} split as well, such as \"{}\" and \"{}\" ({:.0} % of their word 5-grams): remove them from one of the two, or the verdict is void",
-                found.len(),
-                leak.train,
-                leak.measured,
-                100.0 * leak.overlap
+                "E301: {leakage}: the student is taught what it is measured on, and the verdict would be void — take \
+                 them out of one of the two, or allow a share of them with data.max_leaked_share (now {most})"
             )));
         }
     }

@@ -51,8 +51,7 @@ pub fn client(plan: &Plan, common: &Common) -> Result<Client> {
         store.load(cassette).context("reading team.cassette")?;
     }
     let Some(base_url) = &team.base_url else { return Ok(Client::replay(store)) };
-    let local = ["//127.", "//localhost", "//[::1]"].iter().any(|host| base_url.contains(host));
-    if common.offline && !local {
+    if common.offline && !is_local(base_url) {
         return Err(usage(format!("--offline forbids team.base_url = {base_url}: it is not on this machine")));
     }
     store.open_log(&plan.output_dir().join("answers.jsonl")).context("opening the answers of this run")?;
@@ -63,6 +62,11 @@ pub fn client(plan: &Plan, common: &Common) -> Result<Client> {
         max_attempts: team.max_attempts,
     };
     Ok(Client::live(store, HttpClient::new(endpoint), team.in_flight))
+}
+
+/// Whether an address stays on this machine.
+pub fn is_local(base_url: &str) -> bool {
+    ["//127.", "//localhost", "//[::1]"].iter().any(|host| base_url.contains(host))
 }
 
 /// How the team's answers are sampled.

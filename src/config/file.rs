@@ -1,10 +1,11 @@
 //! The experiment file, section by section: each key with its unit, its default and its price.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// One experiment. Relative paths start at the working directory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Name of the experiment, for the report.
@@ -36,7 +37,7 @@ pub struct Config {
 }
 
 /// Documents and schema.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataSection {
     /// What is asked, TOML or JSON.
@@ -50,10 +51,14 @@ pub struct DataSection {
     pub dev: PathBuf,
     /// Documents with gold for the verdict; nothing is chosen on them.
     pub test: PathBuf,
+    /// Share of the dev or test texts that may stand in the training split too, before a run is
+    /// refused: published sets are not always clean. In 0..=1. Default 0.
+    #[serde(default)]
+    pub max_leaked_share: f64,
 }
 
 /// The teacher team.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TeamSection {
     /// `aeio`, `type_agents` or `crossagentie`.
@@ -100,7 +105,7 @@ pub struct TeamSection {
 }
 
 /// What is kept of the team's answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilterSection {
     /// Entities below this confidence (vote share × probability of the span's tokens) are not
@@ -121,7 +126,7 @@ pub struct FilterSection {
 }
 
 /// Adapters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoraSection {
     /// Rank. Default 16.
@@ -137,7 +142,7 @@ pub struct LoraSection {
 }
 
 /// How the adapters are trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainSection {
     /// Passes over the corpus. Default 3.
@@ -177,7 +182,7 @@ pub struct TrainSection {
 }
 
 /// How systems are measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvalSection {
     /// Systems beside the student: `base` (the untrained student) and protocols. Default all.

@@ -2,8 +2,10 @@
 //! nothing can be misconfigured. Unknown keys are refused with the nearest known one.
 
 mod file;
+mod json_schema;
 mod plan;
 pub mod schema_file;
 
 pub use file::{Config, DataSection, EvalSection, FilterSection, LoraSection, TeamSection, TrainSection};
+pub use json_schema::{json_schema, keys};
 pub use plan::{ConfigError, Mode, Plan};

@@ -1,8 +1,8 @@
 //! From what is written to what will be done: overrides applied, every value checked, every file
 //! that must be there seen.
 
-use super::Config;
 use super::schema_file::read_schema;
+use super::{Config, json_schema};
 use crate::ie::Schema;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -65,6 +65,7 @@ impl Plan {
             one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie"])?;
         }
         for (key, value) in [
+            ("data.max_leaked_share", data.max_leaked_share),
             ("filter.threshold", filter.threshold),
             ("filter.relation_threshold", filter.relation_threshold),
             ("filter.max_dropped_share", filter.max_dropped_share),
@@ -104,7 +105,7 @@ impl Plan {
             "all" => Mode::All,
             "cases_per_type" if filter.cases_per_type > 0 => Mode::CasesPerType(filter.cases_per_type),
             "cases_per_type" => return Err(ConfigError("filter.cases_per_type is 0; expected 1 or more".into())),
-            other => return Err(ConfigError(format!("filter.mode is \"{other}\"; expected all or cases_per_type"))),
+            other => return Err(ConfigError(format!("filter.mode is \"{other}\"; expected all, cases_per_type"))),
         };
         for (key, file) in [("data.train", &data.train), ("data.dev", &data.dev), ("data.test", &data.test)] {
             if !file.is_file() {
@@ -187,16 +188,25 @@ fn apply(table: &mut toml::Table, set: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
+/// Gives serde's "unknown field `x`, expected one of `a`, `b`" its code and the nearest known key:
+/// of the same section, else of another one.
 fn did_you_mean(error: &str) -> String {
     let Some((_, after)) = error.split_once("unknown field `") else { return error.to_string() };
     let Some((found, known)) = after.split_once('`') else { return error.to_string() };
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    match nearest(found, known.iter().copied()) {
-        Some(near) => format!("{}\ndid you mean `{near}`?", error.trim_end()),
-        None => error.to_string(),
+    let error = error.trim_end();
+    if let Some(near) = nearest(found, known.iter().copied()) {
+        return format!("{UNKNOWN_KEY}: {error}\ndid you mean `{near}`?");
+    }
+    let keys = json_schema::keys();
+    match keys.iter().find(|key| key.rsplit('.').next() == Some(found)) {
+        Some(key) => format!("{UNKNOWN_KEY}: {error}\ndid you mean `{key}`? it stands in another section"),
+        None => format!("{UNKNOWN_KEY}: {error}\n`understudy schema` prints every key"),
     }
 }
+
+/// The code of a key that nobody knows; its exit code is 2, as that of every fault of a config.
+const UNKNOWN_KEY: &str = "E001";
 
 fn nearest<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
@@ -221,6 +231,15 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("12"), "the line is named: {said}");
+    }
+
+    #[test]
+    fn a_key_of_another_section_is_named_with_its_section() {
+        let said = did_you_mean("unknown field `num_epochs`, expected one of `r`, `alpha`, `dropout`\n");
+        assert!(said.starts_with("E001: unknown field `num_epochs`"), "{said}");
+        assert!(said.ends_with("did you mean `train.num_epochs`? it stands in another section"), "{said}");
+        let said = did_you_mean("unknown field `zzz`, expected `r`");
+        assert!(said.ends_with("`understudy schema` prints every key"), "{said}");
     }
 
     #[test]

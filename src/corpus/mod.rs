@@ -23,7 +23,7 @@ pub enum CorpusError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A split without documents.
-    #[error("E302: {}: the {split} split has no document", path.display())]
+    #[error("E302: {}: the {split} split has no document — fill the file, or point data.{split} at another", path.display())]
     Empty {
         /// Which.
         split: &'static str,

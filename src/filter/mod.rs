@@ -8,5 +8,5 @@ mod leakage;
 mod rules;
 
 pub use confidence::confidence;
-pub use leakage::{Leak, leaks};
+pub use leakage::{Leak, Leakage, leaks};
 pub use rules::{Kept, Rules, Sieved, sieve};

@@ -30,6 +30,16 @@ pub enum StudentError {
         /// Why not.
         cause: String,
     },
+    /// Nothing would tell the student where an answer ends.
+    #[error(
+        "chat template of {model}: it ends an answer with no control token, and the tokenizer has no eos_token; the \
+         student would never stop — end the assistant's turn with one in the template, or name an eos_token in \
+         tokenizer_config.json that tokenizer.json lists as special"
+    )]
+    NoEnd {
+        /// The model.
+        model: String,
+    },
     /// An adapter does not fit.
     #[error("adapter: {0}")]
     Adapter(String),

@@ -1,10 +1,17 @@
 //! Conversations to token ids and back. One function renders and encodes for training and for
 //! inference, so that a student is asked exactly as it was taught.
+//!
+//! The template alone decides whether a begin token stands in front: the tokenizer never adds one.
+
+mod control;
+#[cfg(test)]
+mod tests;
 
 use super::error::{Result, StudentError};
 use super::gguf_tokenizer;
 use super::weights::{Weights, read_text};
 use crate::template::{ChatTemplate, Message, Rendered};
+use control::Control;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -29,20 +36,13 @@ pub struct ChatTokenizer {
     model: String,
     tokenizer: Tokenizer,
     template: ChatTemplate,
-    /// Control tokens, longest first.
-    special: Vec<Special>,
+    control: Control,
+    /// Whether the vocabulary is written in GPT-2's alphabet of bytes.
+    byte_level: bool,
     end_of_turn: u32,
     stops: Vec<u32>,
     /// `tokenizer.json` and `tokenizer_config.json`, for writing the model out again.
     files: [Value; 2],
-}
-
-#[derive(Clone, Debug)]
-struct Special {
-    text: String,
-    id: u32,
-    lstrip: bool,
-    rstrip: bool,
 }
 
 /// What a model says about its tokens, wherever it says it.
@@ -56,7 +56,15 @@ pub(crate) struct Parts {
 }
 
 impl ChatTokenizer {
-    /// The tokenizer of a model directory or GGUF file.
+    /// The tokenizer of a model directory or GGUF file; of a directory no weights are read.
+    pub fn open(path: &Path) -> Result<ChatTokenizer> {
+        if path.is_dir() {
+            return ChatTokenizer::new(path, directory_parts(path)?);
+        }
+        ChatTokenizer::load(path, &Weights::open(path)?)
+    }
+
+    /// The tokenizer beside opened weights.
     pub fn load(path: &Path, weights: &Weights) -> Result<ChatTokenizer> {
         let parts = match weights.gguf() {
             Some(gguf) => gguf_tokenizer::parts(gguf)?,
@@ -70,7 +78,10 @@ impl ChatTokenizer {
         let bytes = parts.tokenizer.to_string();
         let mut tokenizer = Tokenizer::from_bytes(bytes.as_bytes())
             .map_err(|e| StudentError::file(path, format!("the tokenizer cannot be built: {e}")))?;
-        tokenizer.set_encode_special_tokens(true);
+        let unknown = parts.tokenizer["model"]["unk_token"].as_str();
+        let control = Control::claim(&mut tokenizer, unknown)
+            .map_err(|e| StudentError::file(path, format!("its control tokens cannot be read: {e}")))?;
+        let byte_level = parts.tokenizer["decoder"].to_string().contains("\"ByteLevel\"");
         let chat = |cause: String| StudentError::Chat { model: model.clone(), cause };
         let Some(source) = parts.template else {
             return Err(chat(
@@ -81,19 +92,13 @@ impl ChatTokenizer {
         };
         let named: Vec<(&str, &str)> = parts.named.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
         let template = ChatTemplate::new(&source, &named, DATE).map_err(|e| chat(e.to_string()))?;
-        let mut special: Vec<Special> = tokenizer
-            .get_added_tokens_decoder()
-            .into_iter()
-            .filter(|(_, token)| token.special && !token.content.is_empty())
-            .map(|(id, t)| Special { text: t.content, id, lstrip: t.lstrip, rstrip: t.rstrip })
-            .collect();
-        special.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then(a.id.cmp(&b.id)));
         let config = tokenizer_config(&source, &named);
         let mut chat = ChatTokenizer {
             model,
             tokenizer,
             template,
-            special,
+            control,
+            byte_level,
             end_of_turn: 0,
             stops: Vec::new(),
             files: [parts.tokenizer, config],
@@ -127,19 +132,53 @@ impl ChatTokenizer {
         Ok(Example { supervised: start..ids.len(), ids })
     }
 
-    /// Plain text to ids; nothing in it is taken for a control token.
+    /// What the template writes before the answer when it is shown the whole conversation, where
+    /// that is not what it asks with: both from the first difference on. White space and tags of
+    /// an empty reasoning block may differ.
+    pub fn parting(&self, messages: &[Message]) -> Result<Option<(String, String)>> {
+        let asked = &messages[..messages.len().saturating_sub(1)];
+        let asked = self.template.render(asked, true).map_err(|e| self.fail(e))?;
+        let whole = self.template.render(messages, false).map_err(|e| self.fail(e))?;
+        // The answer is the message that the question lacks; it comes last.
+        let answer = whole.contents.last().filter(|_| whole.contents.len() > asked.contents.len());
+        let written = &whole.text[..answer.map_or(whole.text.len(), |answer| answer.start)];
+        let bare = |text: &str| {
+            let text = text.replace("<think>", "").replace("</think>", "");
+            text.chars().filter(|c| !c.is_whitespace()).collect::<String>()
+        };
+        if answer.is_some() && bare(&asked.text) == bare(written) {
+            return Ok(None);
+        }
+        let same = asked.text.chars().zip(written.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
+        let rest = |text: &str| text[same..].chars().take(40).collect::<String>();
+        Ok(Some((rest(&asked.text), rest(written))))
+    }
+
+    /// Plain text to ids; nothing in it is taken for a control token. Where a vocabulary takes the
+    /// text of one for a word, that word is torn apart.
     pub fn encode_text(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.tokenizer.encode_fast(text, false).map_err(|e| self.fail(e))?;
-        let ids = encoding.get_ids().to_vec();
-        match ids.iter().find(|id| self.special.iter().any(|special| special.id == **id)) {
+        let ids = self.encode_piece(text)?;
+        if !ids.iter().any(|id| self.control.has(*id)) {
+            return Ok(ids);
+        }
+        let mut ids = Vec::new();
+        for piece in self.control.torn(text) {
+            ids.extend(self.encode_piece(piece)?);
+        }
+        match ids.iter().find(|id| self.control.is_forbidden(**id)) {
             Some(id) => Err(self.fail(format!("plain text encodes to the control token {id}"))),
             None => Ok(ids),
         }
     }
 
-    /// Ids to text, without control tokens.
+    fn encode_piece(&self, text: &str) -> Result<Vec<u32>> {
+        Ok(self.tokenizer.encode_fast(text, false).map_err(|e| self.fail(e))?.get_ids().to_vec())
+    }
+
+    /// Ids to text, without the tokens that the files call special.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        self.tokenizer.decode(ids, true).map_err(|e| self.fail(e))
+        let shown: Vec<u32> = ids.iter().copied().filter(|id| !self.control.is_silent(*id)).collect();
+        self.tokenizer.decode(&shown, false).map_err(|e| self.fail(e))
     }
 
     /// One token as the vocabulary writes it.
@@ -183,7 +222,7 @@ impl ChatTokenizer {
                 continue;
             }
             let limit = contents.peek().map_or(text.len(), |content| content.start);
-            let Some(special) = self.special.iter().find(|s| text[at..limit].starts_with(&s.text)) else {
+            let Some(special) = self.control.tokens.iter().find(|s| text[at..limit].starts_with(&s.text)) else {
                 at += text[at..].chars().next().map_or(1, char::len_utf8);
                 continue;
             };
@@ -214,13 +253,13 @@ impl ChatTokenizer {
         let messages = [Message::user("question"), Message::assistant("answer")];
         let rendered = self.template.render(&messages, false).map_err(|e| self.fail(e))?;
         let behind = rendered.contents.last().map_or("", |answer| &rendered.text[answer.end..]);
-        let found = self.special.iter().filter_map(|s| Some((behind.find(&s.text)?, s.id))).min();
+        let found = self.control.tokens.iter().filter_map(|s| Some((behind.find(&s.text)?, s.id))).min();
         let eos = || {
             let (_, text) = named.iter().find(|(name, _)| *name == "eos_token")?;
-            self.special.iter().find(|special| special.text == *text).map(|special| special.id)
+            self.control.tokens.iter().find(|special| special.text == *text).map(|special| special.id)
         };
         let end = found.map(|(_, id)| id).or_else(eos);
-        end.ok_or_else(|| self.fail("it ends an answer with no control token, and the tokenizer has no eos_token"))
+        end.ok_or_else(|| StudentError::NoEnd { model: self.model.clone() })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::student::StudentError;
 use std::fmt;
 
 /// A pre-flight check that says no.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Refusal {
     /// `E201` no item, `E202` no supervised token, `E203` end of turn not supervised, `E204` the
     /// beginning of text stands twice, `E205` the prompt is not what the training ids begin with,
@@ -18,6 +18,11 @@ pub struct Refusal {
 impl Refusal {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into() }
+    }
+
+    /// The refusal behind a model that loads but must not be trained.
+    pub fn of(error: &StudentError) -> Option<Refusal> {
+        matches!(error, StudentError::NoEnd { .. }).then(|| Refusal::new("E203", error.to_string()))
     }
 }
 

@@ -18,7 +18,7 @@ pub use config::{ExcessLength, TrainConfig};
 pub use error::{Refusal, TrainError};
 pub use fit::{Fitted, Hooks, best_model, fit};
 pub use log::LogLine;
-pub use preflight::{Item, Tokenized, TokenizedItem, preflight};
+pub use preflight::{Inspection, Item, Part, SeenToken, Tokenized, TokenizedItem, check_targets, inspect, preflight};
 pub use schedule::Schedule;
 
 use rand::SeedableRng;

@@ -112,6 +112,29 @@ impl HttpClient {
         }
     }
 
+    /// Sends a body as it is, once.
+    ///
+    /// # Errors
+    /// The status or the transport's words, without the key.
+    pub(super) fn exchange(&self, body: &serde_json::Value) -> Result<serde_json::Value, String> {
+        let url = format!("{}/chat/completions", self.endpoint.base_url.trim_end_matches('/'));
+        let fail = |what: String| format!("{}: {}", without_credentials(&url), shortened(&self.redacted(&what)));
+        let mut call = self.agent.post(&url).header("Content-Type", "application/json");
+        if let Some(key) = &self.endpoint.api_key {
+            call = call.header("Authorization", &format!("Bearer {key}"));
+        }
+        let mut response = call.send(body.to_string()).map_err(|error| fail(error.to_string()))?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        let read = response.body_mut().as_reader().take(LARGEST_BODY).read_to_end(&mut bytes);
+        read.map_err(|error| fail(format!("the body broke off: {error}")))?;
+        let text = String::from_utf8_lossy(&bytes);
+        if status != 200 {
+            return Err(fail(format!("HTTP {status}: {text}")));
+        }
+        serde_json::from_str(&text).map_err(|error| fail(format!("the body is no JSON ({error}): {text}")))
+    }
+
     /// A server may echo the request's headers: the key is taken out of everything that is shown.
     fn redacted(&self, text: &str) -> String {
         match self.endpoint.api_key.as_deref() {

@@ -1,9 +1,11 @@
 //! How the team reaches its LLM: a stored answer if there is one, the server otherwise.
 
 mod http;
+mod probe;
 mod wire;
 
 pub use http::{Endpoint, HttpClient};
+pub use probe::Capabilities;
 
 use crate::store::{AnswerStore, StoreError, StoredAnswer, StoredRequest};
 use rayon::prelude::*;

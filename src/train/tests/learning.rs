@@ -27,7 +27,7 @@ fn the_same_items_are_learned_however_a_step_is_split() {
 
 #[test]
 fn every_supervised_token_of_a_window_counts_alike() {
-    let (student, items) = (student(), [item(0, 0), item(1, 8)]);
+    let (student, items) = (student(), [item(0, 1), item(1, 8)]);
     let home = tempfile::tempdir().unwrap();
     let config = TrainConfig { max_steps: Some(1), micro_batch_size: 1, ..config() };
     let fitted = train(&items, &config, home.path());
@@ -37,14 +37,14 @@ fn every_supervised_token_of_a_window_counts_alike() {
         student.model.logprobs(prefix, &rows).unwrap()[0].iter().map(|logprob| -f64::from(*logprob)).collect()
     });
     let losses: Vec<Vec<f64>> = losses.collect();
-    // One answer of an end of turn alone, one of eight words and the end of turn.
-    assert_eq!(losses.iter().map(Vec::len).collect::<Vec<_>>(), [1, 9]);
-    let expected = losses.concat().iter().sum::<f64>() / 10.0;
-    let of_means = (losses[0][0] + losses[1].iter().sum::<f64>() / 9.0) / 2.0;
+    // One answer of a word and the end of turn, one of eight words and the end of turn.
+    assert_eq!(losses.iter().map(Vec::len).collect::<Vec<_>>(), [2, 9]);
+    let expected = losses.concat().iter().sum::<f64>() / 11.0;
+    let of_means = (losses[0].iter().sum::<f64>() / 2.0 + losses[1].iter().sum::<f64>() / 9.0) / 2.0;
     let found = fitted.log[0].loss.unwrap();
     assert!((found - expected).abs() < 1e-5 * expected, "{found} {expected}");
     assert!((found - of_means).abs() > 1e-3, "the example does not tell the two means apart");
-    assert_eq!(fitted.supervised_tokens, 10);
+    assert_eq!(fitted.supervised_tokens, 11);
 }
 
 #[test]

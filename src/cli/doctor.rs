@@ -1,0 +1,203 @@
+//! `doctor`: what this machine, and the server of an experiment, have of what a run needs; what is
+//! missing and the way out.
+
+use super::refusals::loaded;
+use super::session::{self, refused};
+use super::{Common, Outcome, model, printed};
+use crate::config::Plan;
+use crate::store::AnswerStore;
+use crate::student::{ChatTokenizer, device};
+use crate::team::client::{Capabilities, Endpoint, HttpClient};
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  understudy doctor
+  understudy doctor configs/quickstart.toml
+  understudy doctor my.toml --set team.base_url=http://127.0.0.1:8000/v1
+
+With a config that names a server, the server is asked six short questions (at most 48 tokens each), to see
+what it does rather than what it says of itself. Exit code 4 if something that a run needs is missing.")]
+pub struct Args {
+    /// The experiment file; without one, this machine and the default model are looked at
+    config: Option<PathBuf>,
+    /// Override a key of the config; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// As a run needs it.
+    Ok,
+    /// A run works without it, worse.
+    Weak,
+    /// A run needs it.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize)]
+struct Check {
+    what: &'static str,
+    state: State,
+    found: String,
+}
+
+/// Free space below which a run may end half-way: checkpoints, traces and the cached model.
+const ROOM: u64 = 1 << 30;
+
+/// Runs the verb.
+pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
+    let plan = match &args.config {
+        Some(config) => Some(Plan::read(config, &args.set).map_err(|error| super::usage(error.to_string()))?),
+        None => None,
+    };
+    let name = plan.as_ref().map_or(model::DEFAULT, |plan| plan.config().base_model.as_str());
+    let out = plan.as_ref().map_or_else(|| PathBuf::from("checkpoints"), |plan| plan.output_dir().to_owned());
+    let mut checks = vec![device_check(common), model_check(name), disk_check(&out)];
+    if let Some(plan) = &plan {
+        checks.extend(team_checks(plan, common));
+    }
+    let mut text = String::new();
+    for check in &checks {
+        let state = match check.state {
+            State::Ok => "ok",
+            State::Weak => "weak",
+            State::Missing => "MISSING",
+        };
+        text += &format!("{state:<8} {:<12} {}\n", check.what, check.found);
+    }
+    printed(&if common.json { format!("{}\n", json!({ "checks": checks })) } else { text })?;
+    let missing: Vec<&str> = checks.iter().filter(|c| c.state == State::Missing).map(|c| c.what).collect();
+    match missing.is_empty() {
+        true => Ok(Outcome::Done),
+        false => Err(refused(format!("a run would lack: {}", missing.join(", ")))),
+    }
+}
+
+fn check(what: &'static str, found: Result<String>) -> Check {
+    match found {
+        Ok(found) => Check { what, state: State::Ok, found },
+        Err(error) => Check { what, state: State::Missing, found: format!("{error:#}") },
+    }
+}
+
+fn device_check(common: &Common) -> Check {
+    let threads = rayon::current_num_threads();
+    check(
+        "device",
+        device::open(&common.device).map_err(Into::into).map(|device| format!("{device:?}, {threads} threads")),
+    )
+}
+
+fn model_check(name: &str) -> Check {
+    let look = || {
+        let path = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
+        let tokenizer = loaded(ChatTokenizer::open(&path))?;
+        let end = tokenizer.end_of_turn();
+        Ok(format!("{}: {} tokens, an answer ends with {}", path.display(), tokenizer.vocab(), tokenizer.shown(end)))
+    };
+    check("model", look())
+}
+
+/// Free space where the run is written, as `df` knows it.
+fn disk_check(out: &Path) -> Check {
+    let there = out.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let said = Command::new("df").arg("-Pk").arg(there).output().ok().filter(|said| said.status.success());
+    let free = said.and_then(|said| free_bytes(&String::from_utf8_lossy(&said.stdout)));
+    let (state, found) = match free {
+        Some(free) if free < ROOM => (State::Missing, "give it at least 1 GiB, or write elsewhere with --out"),
+        Some(_) => (State::Ok, ""),
+        None => (State::Weak, "`df` does not say how much is free; a run needs 1 GiB"),
+    };
+    let free = free.map_or_else(String::new, |free| format!("{:.1} GiB free. ", free as f64 / ROOM as f64));
+    Check { what: "disk", state, found: format!("{}: {free}{found}", there.display()).trim_end().to_owned() }
+}
+
+/// The fourth column of the last line of `df -Pk`.
+fn free_bytes(said: &str) -> Option<u64> {
+    said.lines().skip(1).last()?.split_whitespace().nth(3)?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The team's answers: recorded ones, and what its server can do.
+fn team_checks(plan: &Plan, common: &Common) -> Vec<Check> {
+    let team = &plan.config().team;
+    let mut checks = Vec::new();
+    if let Some(cassette) = &team.cassette {
+        let mut store = AnswerStore::new();
+        let read = store.load(cassette).map(|()| format!("{}: readable", cassette.display()));
+        checks.push(check("cassette", read.map_err(Into::into)));
+    }
+    let Some(base_url) = &team.base_url else { return checks };
+    if common.offline && !session::is_local(base_url) {
+        let found = "not asked, because of --offline".into();
+        checks.push(Check { what: "server", state: State::Weak, found });
+        return checks;
+    }
+    let key = std::env::var(&team.api_key_env).ok().filter(|key| !key.is_empty());
+    let with = if key.is_some() { "with the key of" } else { "without a key: nothing stands in" };
+    let endpoint = Endpoint {
+        base_url: base_url.clone(),
+        api_key: key,
+        timeout: Duration::from_secs(team.timeout_s),
+        max_attempts: 1,
+    };
+    match HttpClient::new(endpoint).probe(&team.model) {
+        Ok(can) => {
+            let found = format!("answers as {}, {with} {}", team.model, team.api_key_env);
+            checks.push(Check { what: "server", state: State::Ok, found });
+            checks.extend(capability_checks(&can, team.logprobs));
+        }
+        Err(error) => {
+            let found = format!(
+                "{error} ({with} {}) — start the server, or correct team.base_url, team.model or the key",
+                team.api_key_env
+            );
+            checks.push(Check { what: "server", state: State::Missing, found });
+        }
+    }
+    checks
+}
+
+/// What a server can do, and what it means where it cannot.
+fn capability_checks(can: &Capabilities, wanted: bool) -> Vec<Check> {
+    let row = |what, can: Option<bool>, without: &str| {
+        let (state, found) = match can {
+            Some(true) => (State::Ok, "yes".to_string()),
+            Some(false) => (State::Weak, format!("no: {without}")),
+            None => (State::Weak, format!("cannot be told: {without}")),
+        };
+        Check { what, state, found }
+    };
+    let confidence = match wanted {
+        true => "confidence will be votes alone; set team.logprobs = false, or use a server that sends them",
+        false => "not asked for by this config (team.logprobs = false)",
+    };
+    vec![
+        row("logprobs", can.logprobs, confidence),
+        row("usage", can.usage, "the cost of the team will be unknown"),
+        row("seed", can.seed, "a second recording may differ where team.temperature is above 0; answers are stored"),
+        row("json_schema", can.json_schema, "nothing here depends on it; answers are repaired and checked"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_space_is_the_fourth_column_of_the_last_line() {
+        let said = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/sda1 100 40 60 40% /a b\n";
+        assert_eq!(free_bytes(said), Some(60 * 1024));
+        assert_eq!((free_bytes(""), free_bytes("x y\n1 2 3 many\n")), (None, None));
+    }
+}
