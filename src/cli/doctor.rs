@@ -134,7 +134,7 @@ fn team_checks(plan: &Plan, common: &Common) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Some(cassette) = &team.cassette {
         let mut store = AnswerStore::new();
-        let read = store.load(cassette).map(|()| format!("{}: readable", cassette.display()));
+        let read = store.load(cassette).map(|count| format!("{}: {count} recorded answers", cassette.display()));
         checks.push(check("cassette", read.map_err(Into::into)));
     }
     let Some(base_url) = &team.base_url else { return checks };
