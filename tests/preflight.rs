@@ -341,7 +341,7 @@ fn tokens_as_json_says_the_same() {
     assert_eq!(column("prompted"), [Some(1), Some(4), Some(10), Some(2), Some(5), None, None, None]);
     assert_eq!(column("position"), (0..8).map(Some).collect::<Vec<_>>());
     let sums = json!({
-        "length": 8, "sequence_len": 1024, "prompt_tokens": 5, "supervised_tokens": 3, "end_trained": true,
+        "length": 8, "sequence_len": 128, "prompt_tokens": 5, "supervised_tokens": 3, "end_trained": true,
         "parts_at": null, "prompt_is_prefix": true, "refusal": null, "stops": [2],
         "end_of_turn": {"id": 2, "text": "<|end|>"},
     });
@@ -360,6 +360,9 @@ fn tokens_says_what_train_would_refuse_and_where_to_look() {
         "{out}"
     );
     assert!(said.contains("2 of 2 examples are refused: E206: out/corpus/train.jsonl:1: 8 tokens"), "{said}");
+    desk.corpus(&[(&words(140), "w2")]);
+    assert!(desk.tokens(&[]).1.contains("146 tokens of 128"), "the model's context is a limit too");
+    desk.corpus(&[("w1", "w2"), ("w1", "w3")]);
     let (code, _, said) = desk.tokens(&["--line", "3"]);
     assert_eq!((code, said.contains("has 2 examples; expected 1 to 2")), (2, true), "{said}");
     let (code, _, said) = desk.call(&["tokens", "--model", "nowhere", "out/corpus/train.jsonl"]);

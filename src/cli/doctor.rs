@@ -22,7 +22,7 @@ use std::time::Duration;
   understudy doctor configs/quickstart.toml
   understudy doctor my.toml --set team.base_url=http://127.0.0.1:8000/v1
 
-With a config that names a server, the server is asked six short questions (at most 48 tokens each), to see
+With a config that names a server, the server is asked six short questions (at most 48 tokens each), to see \
 what it does rather than what it says of itself. Exit code 4 if something that a run needs is missing.")]
 pub struct Args {
     /// The experiment file; without one, this machine and the default model are looked at

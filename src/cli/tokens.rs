@@ -3,7 +3,7 @@
 
 use super::{Common, Outcome, model, printed, refusals, session, usage};
 use crate::store::read_jsonl;
-use crate::student::ChatTokenizer;
+use crate::student::{ChatTokenizer, Weights};
 use crate::template::Message;
 use crate::train::{Inspection, Item, Part, Refusal, inspect};
 use anyhow::Result;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
   understudy tokens --model smollm2-135m-instruct checkpoints/quickstart/corpus/train.jsonl
   understudy tokens --model ./Qwen2.5-0.5B-Instruct corpus.jsonl --line 12
   understudy tokens --model tiny.gguf corpus.jsonl --all --summary
-  understudy tokens --model tiny.gguf corpus.jsonl --json | jq '.tokens[] | select(.part == \"label\")'
+  understudy tokens --model tiny.gguf corpus.jsonl --json | jq '.tokens[].text'
 
 A line of the file is one conversation; its last message is the answer to learn:
   {\"messages\": [{\"role\": \"user\", \"content\": \"Who?\"}, {\"role\": \"assistant\", \"content\": \"Ann\"}]}
@@ -34,10 +34,11 @@ It comes out as (ids and template are those of the default model; its first 24 t
         31     198            =  prompt  \"\\n\"
         32   22940               label   \"Ann\"
         33       2               label   <|im_end|>
-`label` is learned, `prompt` is only read, `masked` would be neither. Text in quotes is text, whatever it
-spells; a control token stands without. `=` means that the student is asked with the same id at that place.
+`label` is learned, `prompt` is only read, `masked` would be neither. \
+Text in quotes is text, whatever it spells; a control token stands without. \
+`=` means that the student is asked with the same id at that place.
 
-Exit code 4 if `train` would refuse an example that is shown; the codes stand in `understudy train --help`.")]
+Exit code 4 if `train` would refuse an example that is shown; `understudy train --help` lists the codes.")]
 pub struct Args {
     /// A corpus: JSON Lines with `messages`, such as OUT/corpus/train.jsonl
     file: PathBuf,
@@ -53,7 +54,7 @@ pub struct Args {
     /// Show the first N examples
     #[arg(long, value_name = "N", conflicts_with = "all")]
     limit: Option<usize>,
-    /// Most tokens of an example, as train.sequence_len says
+    /// Most tokens of an example, as train.sequence_len says; never more than the model's context
     #[arg(long, value_name = "N", default_value_t = 1024)]
     sequence_len: usize,
     /// Leave the tokens out and print the sums alone
@@ -69,13 +70,16 @@ struct Asked {
 
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
-    let tokenizer = refusals::loaded(ChatTokenizer::open(&weights(&args.model)?))?;
+    let weights = weights(&args.model)?;
+    let tokenizer = refusals::loaded(ChatTokenizer::open(&weights))?;
+    // A tokenizer alone, without the model, has no context to keep to.
+    let most = Weights::open(&weights).map_or(usize::MAX, |weights| weights.config().context).min(args.sequence_len);
     let lines: Vec<Asked> = read_jsonl(&args.file)?;
     let shown = shown(args, lines.len())?;
     let (mut text, mut refused) = (String::new(), Vec::new());
     for (at, line) in lines.into_iter().enumerate().skip(shown.start).take(shown.len()) {
         let item = Item { name: format!("{}:{}", args.file.display(), at + 1), messages: line.messages, weight: 1.0 };
-        let seen = inspect(&tokenizer, &item, args.sequence_len);
+        let seen = inspect(&tokenizer, &item, most);
         match (&seen, common.json) {
             (Ok(seen), true) => text += &as_json(&tokenizer, seen, args.summary),
             (Ok(seen), false) => text += &as_table(&tokenizer, seen, args.summary),

@@ -64,7 +64,7 @@ pub fn inspect(tokenizer: &ChatTokenizer, item: &Item, most: usize) -> Result<In
     let verdict = check(&found, &prompt, tokenizer.end_of_turn(), |id| tokenizer.is_control(id))
         .and_then(|()| agree(tokenizer, item))
         .and_then(|()| match found.ids.len() > most {
-            true => Err(too_long(&found, "--sequence-len", most, "train would stop here")),
+            true => Err(too_long(&found, "what fits", most, "train would stop here")),
             false => Ok(()),
         });
     let (ids, supervised) = (&found.ids, &found.supervised);
