@@ -76,23 +76,18 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let most = Weights::open(&weights).map_or(usize::MAX, |weights| weights.config().context).min(args.sequence_len);
     let lines: Vec<Asked> = read_jsonl(&args.file)?;
     let shown = shown(args, lines.len())?;
-    let (mut text, mut refused) = (String::new(), Vec::new());
+    let mut refused = Vec::new();
     for (at, line) in lines.into_iter().enumerate().skip(shown.start).take(shown.len()) {
         let item = Item { name: format!("{}:{}", args.file.display(), at + 1), messages: line.messages, weight: 1.0 };
         let seen = inspect(&tokenizer, &item, most);
-        match (&seen, common.json) {
-            (Ok(seen), true) => text += &as_json(&tokenizer, seen, args.summary),
-            (Ok(seen), false) => text += &as_table(&tokenizer, seen, args.summary),
-            (Err(refusal), true) => {
-                let _ = writeln!(text, "{}", json!({"example": item.name, "refusal": refusal}));
-            }
-            (Err(refusal), false) => {
-                let _ = writeln!(text, "{}\n  pre-flight refuses it: {refusal}\n", item.name);
-            }
-        }
+        printed(&match (&seen, common.json) {
+            (Ok(seen), true) => as_json(&tokenizer, seen, args.summary),
+            (Ok(seen), false) => as_table(&tokenizer, seen, args.summary),
+            (Err(refusal), true) => format!("{}\n", json!({"example": item.name, "refusal": refusal})),
+            (Err(refusal), false) => format!("{}\n  pre-flight refuses it: {refusal}\n\n", item.name),
+        })?;
         refused.extend(seen.map_or_else(Some, |seen| seen.refusal));
     }
-    printed(&text)?;
     concluded(&refused, shown.len())
 }
 
