@@ -16,6 +16,9 @@ const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{
 const QWEN2: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// Words by their case, single digits, as the Tekken vocabulary of Mistral splits them.
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
 /// Everything that the file says about its tokens.
 pub(crate) fn parts(gguf: &Gguf) -> Result<Parts> {
     let fail = |cause: String| StudentError::file(gguf.path(), cause);
@@ -38,9 +41,11 @@ pub(crate) fn parts(gguf: &Gguf) -> Result<Parts> {
         .filter(|(_, (_, kind))| **kind == CONTROL || **kind == USER_DEFINED)
         .map(|(id, (token, kind))| added(id, token, *kind == CONTROL))
         .collect();
-    let pre = gguf.find_text("tokenizer.ggml.pre").unwrap_or("default");
+    let pre = gguf.text_if("tokenizer.ggml.pre")?.unwrap_or("default");
     let (normalizer, pre_tokenizer, ignore_merges) = split_as(pre).ok_or_else(|| {
-        fail(format!("pre-tokenizer \"{pre}\" is not supported; expected smollm, llama-bpe, qwen2, gpt-2 or default"))
+        fail(format!(
+            "pre-tokenizer \"{pre}\" is not supported; expected smollm, llama-bpe, qwen2, tekken, gpt-2 or default"
+        ))
     })?;
     let merges = gguf.texts("tokenizer.ggml.merges")?;
     let tokenizer = json!({
@@ -59,7 +64,7 @@ pub(crate) fn parts(gguf: &Gguf) -> Result<Parts> {
     let mut named = Vec::new();
     let mut stops = BTreeSet::new();
     for name in ["bos", "eos", "padding", "unknown", "eot", "eom"] {
-        let Some(id) = gguf.find_count(&format!("tokenizer.ggml.{name}_token_id")) else { continue };
+        let Some(id) = gguf.count_if(&format!("tokenizer.ggml.{name}_token_id"))? else { continue };
         let Some(text) = tokens.get(id) else {
             return Err(fail(format!("{name}_token_id {id} is outside the vocabulary of {}", tokens.len())));
         };
@@ -75,7 +80,7 @@ pub(crate) fn parts(gguf: &Gguf) -> Result<Parts> {
         };
         named.push((called.to_owned(), (*text).to_owned()));
     }
-    let template = gguf.find_text("tokenizer.chat_template").map(str::to_owned);
+    let template = gguf.text_if("tokenizer.chat_template")?.map(str::to_owned);
     Ok(Parts { tokenizer, template, named, stops })
 }
 
@@ -100,8 +105,9 @@ fn split_as(pre: &str) -> Option<(Value, Value, bool)> {
             (Value::Null, json!({"type": "Sequence", "pretokenizers": [digits, byte_level(true)]}), false)
         }
         "gpt-2" | "default" => (Value::Null, byte_level(true), false),
-        "llama-bpe" | "llama3" => (Value::Null, by(LLAMA3), true),
-        "qwen2" => (json!({"type": "NFC"}), by(QWEN2), false),
+        "llama-bpe" | "llama3" | "llama-v3" => (Value::Null, by(LLAMA3), true),
+        "tekken" => (Value::Null, by(TEKKEN), true),
+        "qwen2" | "deepseek-r1-qwen" => (json!({"type": "NFC"}), by(QWEN2), false),
         _ => return None,
     })
 }

@@ -3,7 +3,8 @@
 
 use super::error::{Result, StudentError};
 use super::gguf_tokenizer;
-use super::weights::{Weights, read_text};
+use super::tokenizer_files::{build, directory_parts};
+use super::weights::Weights;
 use crate::template::{ChatTemplate, Message, Rendered};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -67,11 +68,9 @@ impl ChatTokenizer {
 
     pub(crate) fn new(path: &Path, parts: Parts) -> Result<ChatTokenizer> {
         let model = path.display().to_string();
-        let bytes = parts.tokenizer.to_string();
-        let mut tokenizer = Tokenizer::from_bytes(bytes.as_bytes())
-            .map_err(|e| StudentError::file(path, format!("the tokenizer cannot be built: {e}")))?;
+        let mut tokenizer = build(&parts.tokenizer).map_err(|cause| StudentError::file(path, cause))?;
         tokenizer.set_encode_special_tokens(true);
-        let chat = |cause: String| StudentError::Chat { model: model.clone(), cause };
+        let chat = |cause: String| StudentError::chat(&model, cause);
         let Some(source) = parts.template else {
             return Err(chat(
                 "there is none; a student needs one (chat_template.jinja, an entry in \
@@ -169,7 +168,7 @@ impl ChatTokenizer {
     }
 
     fn fail(&self, cause: impl std::fmt::Display) -> StudentError {
-        StudentError::Chat { model: self.model.clone(), cause: cause.to_string() }
+        StudentError::chat(&self.model, cause)
     }
 
     /// Control tokens are looked for between the messages only; the text from one to the next is
@@ -232,55 +231,4 @@ fn tokenizer_config(template: &str, named: &[(&str, &str)]) -> Value {
     }
     config.insert("chat_template".into(), template.into());
     Value::Object(config)
-}
-
-/// Reads the tokenizer files of a Hugging Face directory.
-fn directory_parts(path: &Path) -> Result<Parts> {
-    let json = |name: &str| -> Result<Option<Value>> {
-        let at = path.join(name);
-        let Some(text) = read_text(&at)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|e| StudentError::file(&at, format!("not JSON: {e}")))
-    };
-    let tokenizer = json("tokenizer.json")?.ok_or_else(|| {
-        StudentError::file(path.join("tokenizer.json"), "not found; slow tokenizers (tokenizer.model) are not read")
-    })?;
-    let config = json("tokenizer_config.json")?.unwrap_or(Value::Null);
-    let map = json("special_tokens_map.json")?.unwrap_or(Value::Null);
-    let template = match read_text(&path.join("chat_template.jinja"))? {
-        Some(template) => Some(template),
-        None => template_entry(config.get("chat_template").unwrap_or(&Value::Null)),
-    };
-    let mut named = Vec::new();
-    for name in ["bos_token", "eos_token", "pad_token", "unk_token"] {
-        let text = |json: &Value| {
-            let value = json.get(name)?;
-            value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
-        };
-        if let Some(text) = text(&config).or_else(|| text(&map)) {
-            named.push((name.to_owned(), text));
-        }
-    }
-    let mut stops = BTreeSet::new();
-    for file in ["generation_config.json", "config.json"] {
-        let ids = json(file)?.and_then(|json| json.get("eos_token_id").cloned()).unwrap_or(Value::Null);
-        let ids = ids.as_array().cloned().unwrap_or_else(|| vec![ids]);
-        stops.extend(ids.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()));
-    }
-    let eos = named.iter().find(|(name, _)| name == "eos_token");
-    let added = tokenizer.get("added_tokens").and_then(Value::as_array);
-    if let (Some((_, eos)), Some(added)) = (eos, added) {
-        let is_eos = |token: &&Value| token.get("content").and_then(Value::as_str) == Some(eos);
-        let id = added.iter().find(is_eos).and_then(|token| token.get("id")?.as_u64());
-        stops.extend(id.and_then(|id| u32::try_from(id).ok()));
-    }
-    Ok(Parts { tokenizer, template, named, stops })
-}
-
-/// One template, or a list of named ones of which `default` counts.
-fn template_entry(entry: &Value) -> Option<String> {
-    if let Some(list) = entry.as_array() {
-        let default = list.iter().find(|one| one.get("name").and_then(Value::as_str) == Some("default"))?;
-        return default.get("template")?.as_str().map(str::to_owned);
-    }
-    entry.as_str().map(str::to_owned)
 }

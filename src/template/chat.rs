@@ -132,7 +132,8 @@ fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(start) = rest.find("{%") {
-        let Some(length) = rest[start..].find("%}") else { break };
+        // From behind the opening: in "{%}" the two share a sign.
+        let Some(length) = rest[start + 2..].find("%}").map(|length| length + 2) else { break };
         let tag = &rest[start..start + length + 2];
         out.push_str(&rest[..start]);
         let word = tag[2..length].trim_matches(|c: char| c == '-' || c == '+' || c.is_whitespace());
