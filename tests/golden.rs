@@ -118,7 +118,8 @@ fn every_family_in_every_format_gives_the_logits_of_transformers() {
         let (model, unused) = Model::load(Weights::open(path).unwrap(), &Device::flex()).unwrap();
         assert!(unused.is_empty(), "{name}: {unused:?}");
         let config = model.config();
-        assert_ne!(config.head_dim * config.heads, config.d_model, "{name}");
+        // But for the one that transformers could not read otherwise.
+        assert!(config.head_dim * config.heads != config.d_model || name == "qwen2 untied, GGUF f16", "{name}");
         assert!(config.group() > 1, "{name}");
         assert_eq!(logits.len(), tokens.len() * config.vocab);
         let worst = worst(&numbers(model.logits(&tokens)), logits);

@@ -299,7 +299,7 @@ def tokenizers(out):
 
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    trainer = trainers.BpeTrainer(vocab_size=420, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    trainer = trainers.BpeTrainer(vocab_size=420, max_token_length=10, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
                                   special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"], show_progress=False)
     learned.train_from_iterator(CORPUS, trainer)
     model = json.loads(learned.to_str())["model"]
@@ -319,7 +319,30 @@ def tokenizers(out):
     golden["ids"] = {name: [encoder(text, add_special_tokens=False)["input_ids"] for text in TEXTS]
                      for name, encoder in encoders.items()}
     assert len({json.dumps(ids) for ids in golden["ids"].values()}) == len(encoders), "every splitter must show"
+    golden["pieces"] = pieces()
     out.write_text(json.dumps(golden, ensure_ascii=True) + "\n")
+
+
+def pieces():
+    """A vocabulary as of Llama 2: scores instead of merges, bytes for what it does not know."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import LlamaTokenizer
+    from transformers.tokenization_utils_base import generate_merges
+
+    learned = Tokenizer(models.BPE())
+    learned.pre_tokenizer = pre_tokenizers.Metaspace()
+    learned.train_from_iterator(CORPUS[1:], trainers.BpeTrainer(vocab_size=180, show_progress=False))
+    vocab = json.loads(learned.to_str())["model"]["vocab"]
+    special = ["<unk>", "<s>", "</s>"]
+    tokens = special + [f"<0x{byte:02X}>" for byte in range(256)] + sorted(vocab, key=lambda t: (len(t) == 1, vocab[t]))
+    scores = [0.0] * 259 + [-float(rank) for rank in range(len(vocab))]
+    types = [2, 3, 3] + [6] * 256 + [1] * len(vocab)
+    ids = {token: at for at, token in enumerate(tokens)}
+    tokenizer = LlamaTokenizer(vocab=ids, merges=generate_merges(ids, dict(zip(tokens, scores))), legacy=False)
+    encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]  # noqa: E731
+    chat = ["the people", " new lines", "said that"]
+    return {"tokens": tokens, "scores": scores, "types": types, "ids": [encode(text) for text in TEXTS], "chat": chat,
+            "chat_ids": encode("<s>" + "".join(text + "</s>" for text in chat))}
 
 
 if __name__ == "__main__":

@@ -154,6 +154,13 @@ impl Gguf {
         items.iter().map(|item| if let Meta::Int(n) = item { Ok(*n) } else { Err(wrong()) }).collect()
     }
 
+    /// An array of numbers.
+    pub fn floats(&self, key: &str) -> Result<Vec<f64>> {
+        let wrong = || self.wrong(key, "an array of numbers");
+        let items = self.items(key)?.ok_or_else(wrong)?;
+        items.iter().map(|item| if let Meta::Float(x) = item { Ok(*x) } else { Err(wrong()) }).collect()
+    }
+
     /// The items of an array, where the value is one.
     fn items(&self, key: &str) -> Result<Option<Vec<Meta>>> {
         let Some(Meta::Array { kind, count, at }) = self.get(key) else { return Ok(None) };

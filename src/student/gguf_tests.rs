@@ -5,6 +5,7 @@ use super::file_tests::{Writer, saved, text, tiny_gguf};
 use super::gguf::Gguf;
 use super::tokenizer::ChatTokenizer;
 use super::{ModelConfig, RopeScaling, Weights, gguf_tokenizer};
+use crate::template::Message;
 use serde_json::Value;
 use std::path::Path;
 
@@ -136,6 +137,48 @@ fn the_tokenizer_in_a_gguf_file_gives_the_ids_of_transformers() {
 }
 
 #[test]
+fn pieces_with_scores_give_the_ids_of_transformers() {
+    // As above: LlamaTokenizer with the merges that transformers makes of the scores.
+    let golden: Value = serde_json::from_str(include_str!("../../tests/golden/tokenizers.json")).unwrap();
+    let (texts, golden): (Vec<String>, _) =
+        (serde_json::from_value(golden["texts"].clone()).unwrap(), &golden["pieces"]);
+    let tokens: Vec<String> = serde_json::from_value(golden["tokens"].clone()).unwrap();
+    let types: Vec<i32> = serde_json::from_value(golden["types"].clone()).unwrap();
+    let scores: Vec<f32> = serde_json::from_value(golden["scores"].clone()).unwrap();
+    let array = |kind: u32, items: Vec<Vec<u8>>| {
+        [&kind.to_le_bytes()[..], &(items.len() as u64).to_le_bytes(), &items.concat()].concat()
+    };
+    let write = |scores: &[f32]| {
+        let mut writer = Writer::default();
+        writer.text("tokenizer.ggml.model", "llama").count("tokenizer.ggml.bos_token_id", 1);
+        writer.count("tokenizer.ggml.eos_token_id", 2);
+        writer.meta("tokenizer.ggml.tokens", 9, &array(8, tokens.iter().map(|t| text(t)).collect()));
+        writer.meta("tokenizer.ggml.token_type", 9, &array(5, types.iter().map(|t| t.to_le_bytes().into()).collect()));
+        writer.meta("tokenizer.ggml.scores", 9, &array(6, scores.iter().map(|s| s.to_le_bytes().into()).collect()));
+        saved(&writer.bytes())
+    };
+    let (_dir, path) = write(&scores);
+    let with = |template: &str| {
+        let mut parts = gguf_tokenizer::parts(&Gguf::open(&path).unwrap()).unwrap();
+        parts.template = Some(template.into());
+        ChatTokenizer::new(&path, parts).unwrap()
+    };
+    let plain = with("{% for m in messages %}{{ m.content }}{% endfor %}");
+    for (text, ids) in texts.iter().zip(golden["ids"].as_array().unwrap()) {
+        let ids: Vec<u32> = serde_json::from_value(ids.clone()).unwrap();
+        assert_eq!(plain.prompt(&[Message::user(text.as_str())]).unwrap(), ids, "{text:?}");
+    }
+    // Only what opens the text gets a space of its own, not what stands behind a control token.
+    let chat = with("{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+    let messages: Vec<String> = serde_json::from_value(golden["chat"].clone()).unwrap();
+    let messages: Vec<Message> = messages.into_iter().map(Message::user).collect();
+    let ids: Vec<u32> = serde_json::from_value(golden["chat_ids"].clone()).unwrap();
+    assert_eq!(chat.prompt(&messages).unwrap(), ids);
+    let (_dir, path) = write(&scores[1..]);
+    assert!(tokenizer(&path).err().unwrap().to_string().contains("tokens but"));
+}
+
+#[test]
 fn a_broken_tokenizer_in_a_gguf_file_is_refused_with_the_cause() {
     let cases: [(&str, &[&str], &[i32], &[&str], &str); 6] = [
         ("bloom", &["a", "b", "<e>"], &[1, 1, 3], &[], "pre-tokenizer \"bloom\""),
@@ -161,7 +204,7 @@ fn the_vocabularies_of_llama_cpp_give_the_ids_that_it_lists() {
         println!("skipped: set UNDERSTUDY_LLAMA_CPP_MODELS to the folder \"models\" of llama.cpp to run this");
         return;
     };
-    for name in ["qwen2", "llama-bpe", "gpt-2"] {
+    for name in ["qwen2", "llama-bpe", "gpt-2", "llama-spm"] {
         let path = Path::new(&models).join(format!("ggml-vocab-{name}.gguf"));
         let mut parts = gguf_tokenizer::parts(&Gguf::open(&path).unwrap()).unwrap();
         parts.template = Some("{% for m in messages %}{{ m.content }}{% endfor %}".into());
@@ -172,7 +215,8 @@ fn the_vocabularies_of_llama_cpp_give_the_ids_that_it_lists() {
         let mut compared = 0;
         for (text, ids) in texts.iter().zip(ids.lines()) {
             let ids: Vec<u32> = ids.split_whitespace().map(|id| id.parse().unwrap()).collect();
-            assert_eq!(tokenizer.encode_text(text).unwrap(), ids, "{name}: {text:?}");
+            let asked = tokenizer.prompt(&[Message::user(*text)]).unwrap();
+            assert_eq!(asked, ids, "{name}: {text:?}");
             compared += 1;
         }
         println!("{name}: {compared} texts give the ids that llama.cpp lists");

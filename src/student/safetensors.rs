@@ -5,7 +5,7 @@ use super::error::{Result, StudentError};
 use super::quant::Format;
 use memmap2::Mmap;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Header {
                 let mut all = BTreeMap::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if name == "__metadata__" {
-                        map.next_value::<IgnoredAny>()?;
+                        map.next_value::<BTreeMap<String, String>>()?;
                         continue;
                     }
                     let stored = map.next_value().map_err(|e| A::Error::custom(format!("tensor \"{name}\": {e}")))?;
@@ -258,6 +258,7 @@ mod tests {
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n".to_vec(), "LFS pointer"),
             (file("[]", 0), "a JSON object of tensors"),
             (file("{\"w\":", 0), "a JSON object of tensors"),
+            (file("{\"__metadata__\":{\"format\":[\"pt\"]}}", 0), "a JSON object of tensors"),
             (file(&format!("{}{}", "[".repeat(5000), "]".repeat(5000)), 0), "a JSON object of tensors"),
             (file(&format!("{{{0},{0}}}", &good[1..good.len() - 1]), 8), "\"w\" appears twice"),
             (

@@ -3,7 +3,7 @@
 
 use super::error::{Result, StudentError};
 use super::gguf_tokenizer;
-use super::tokenizer_files::{build, directory_parts};
+use super::tokenizer_files::{Built, build, directory_parts};
 use super::weights::Weights;
 use crate::template::{ChatTemplate, Message, Rendered};
 use serde_json::Value;
@@ -29,6 +29,8 @@ pub struct Example {
 pub struct ChatTokenizer {
     model: String,
     tokenizer: Tokenizer,
+    /// For what opens a text, where that gets a space of its own.
+    opening: Option<Tokenizer>,
     template: ChatTemplate,
     /// Control tokens, longest first.
     special: Vec<Special>,
@@ -68,8 +70,7 @@ impl ChatTokenizer {
 
     pub(crate) fn new(path: &Path, parts: Parts) -> Result<ChatTokenizer> {
         let model = path.display().to_string();
-        let mut tokenizer = build(&parts.tokenizer).map_err(|cause| StudentError::file(path, cause))?;
-        tokenizer.set_encode_special_tokens(true);
+        let Built { tokenizer, opening } = build(&parts.tokenizer).map_err(|cause| StudentError::file(path, cause))?;
         let chat = |cause: String| StudentError::chat(&model, cause);
         let Some(source) = parts.template else {
             return Err(chat(
@@ -91,6 +92,7 @@ impl ChatTokenizer {
         let mut chat = ChatTokenizer {
             model,
             tokenizer,
+            opening,
             template,
             special,
             end_of_turn: 0,
@@ -128,7 +130,11 @@ impl ChatTokenizer {
 
     /// Plain text to ids; nothing in it is taken for a control token.
     pub fn encode_text(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.tokenizer.encode_fast(text, false).map_err(|e| self.fail(e))?;
+        self.encode_by(&self.tokenizer, text)
+    }
+
+    fn encode_by(&self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
+        let encoding = tokenizer.encode_fast(text, false).map_err(|e| self.fail(e))?;
         let ids = encoding.get_ids().to_vec();
         match ids.iter().find(|id| self.special.iter().any(|special| special.id == **id)) {
             Some(id) => Err(self.fail(format!("plain text encodes to the control token {id}"))),
@@ -186,24 +192,28 @@ impl ChatTokenizer {
                 at += text[at..].chars().next().map_or(1, char::len_utf8);
                 continue;
             };
-            self.encode_between(&text[from..at], trim, special.lstrip, &mut ids)?;
+            self.encode_between(text, from..at, [trim, special.lstrip], &mut ids)?;
             ids.push(special.id);
             at += special.text.len();
             (from, trim) = (at, special.rstrip);
         }
-        self.encode_between(&text[from..], trim, false, &mut ids)?;
+        self.encode_between(text, from..text.len(), [trim, false], &mut ids)?;
         Ok(ids)
     }
 
-    fn encode_between(&self, mut text: &str, trim_start: bool, trim_end: bool, ids: &mut Vec<u32>) -> Result<()> {
-        if trim_start {
+    /// What stands from one control token to the next; `trim` says on which sides the tokens take
+    /// white space along.
+    fn encode_between(&self, text: &str, at: Range<usize>, trim: [bool; 2], ids: &mut Vec<u32>) -> Result<()> {
+        let opening = self.opening.as_ref().filter(|_| at.start == 0);
+        let mut text = &text[at];
+        if trim[0] {
             text = text.trim_start();
         }
-        if trim_end {
+        if trim[1] {
             text = text.trim_end();
         }
         if !text.is_empty() {
-            ids.extend(self.encode_text(text)?);
+            ids.extend(self.encode_by(opening.unwrap_or(&self.tokenizer), text)?);
         }
         Ok(())
     }

@@ -22,9 +22,18 @@ const STEPS: [(&str, &[&str]); 3] = [
     ("decoder", &["Sequence", "ByteLevel", "Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"]),
 ];
 
+/// What encodes and decodes.
+pub(crate) struct Built {
+    /// Texts that stand behind others.
+    pub tokenizer: Tokenizer,
+    /// Texts that nothing stands before, where these get a space of their own (`prepend_scheme`
+    /// "first"). The library would take every piece that is encoded by itself for such a text.
+    pub opening: Option<Tokenizer>,
+}
+
 /// Builds the tokenizer without the steps that only other uses need: nothing is cut, filled up or
 /// added to what is encoded here.
-pub(crate) fn build(json: &Value) -> std::result::Result<Tokenizer, String> {
+pub(crate) fn build(json: &Value) -> std::result::Result<Built, String> {
     let mut json = json.clone();
     if !json.is_object() {
         return Err("the tokenizer is not a JSON object".into());
@@ -40,7 +49,19 @@ pub(crate) fn build(json: &Value) -> std::result::Result<Tokenizer, String> {
     for unused in ["truncation", "padding", "post_processor"] {
         json[unused] = Value::Null;
     }
-    Tokenizer::from_bytes(json.to_string()).map_err(|e| format!("the tokenizer cannot be built: {e}"))
+    let sound = |json: &Value| -> std::result::Result<Tokenizer, String> {
+        let built = Tokenizer::from_bytes(json.to_string());
+        let mut tokenizer = built.map_err(|e| format!("the tokenizer cannot be built: {e}"))?;
+        tokenizer.set_encode_special_tokens(true);
+        Ok(tokenizer)
+    };
+    let split = &json["pre_tokenizer"];
+    if split["type"] != "Metaspace" || split["prepend_scheme"] != "first" {
+        return Ok(Built { tokenizer: sound(&json)?, opening: None });
+    }
+    let opening = Some(sound(&json)?);
+    json["pre_tokenizer"]["prepend_scheme"] = "never".into();
+    Ok(Built { tokenizer: sound(&json)?, opening })
 }
 
 /// Refuses a BPE model that is not the same every time, or on which the library would end the program.
