@@ -325,7 +325,7 @@ def tokenizers(out):
 
 def pieces():
     """A vocabulary as of Llama 2: scores instead of merges, bytes for what it does not know."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
     from transformers import LlamaTokenizer
     from transformers.tokenization_utils_base import generate_merges
 
@@ -341,8 +341,17 @@ def pieces():
     tokenizer = LlamaTokenizer(vocab=ids, merges=generate_merges(ids, dict(zip(tokens, scores))), legacy=False)
     encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]  # noqa: E731
     chat = ["the people", " new lines", "said that"]
-    return {"tokens": tokens, "scores": scores, "types": types, "ids": [encode(text) for text in TEXTS], "chat": chat,
-            "chat_ids": encode("<s>" + "".join(text + "</s>" for text in chat))}
+    both = lambda: {"ids": [encode(text) for text in TEXTS],  # noqa: E731
+                    "chat_ids": encode("<s>" + "".join(text + "</s>" for text in chat))}
+    # "first": a space of its own only for what opens the text, and only where it has none. Then as
+    # in llama.cpp and the older tokenizer.json: for every text between control tokens.
+    first = both()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend(prepend="\u2581"), normalizers.Replace(pattern=" ", content="\u2581")])
+    tokenizer.backend_tokenizer.pre_tokenizer = None
+    every = both()
+    assert first["ids"] != every["ids"] and first["chat_ids"] != every["chat_ids"]
+    return {"tokens": tokens, "scores": scores, "types": types, "chat": chat, "first": first, "every": every}
 
 
 if __name__ == "__main__":

@@ -9,37 +9,37 @@ use crate::template::Message;
 use serde_json::Value;
 use std::path::Path;
 
+type Change = fn(&mut Writer) -> &mut Writer;
+
 /// What opening this file says, or the configuration that it gives.
-fn opened(change: impl FnOnce(&mut Writer)) -> std::result::Result<ModelConfig, String> {
+fn opened(change: Change) -> std::result::Result<ModelConfig, String> {
     let mut writer = tiny_gguf();
     change(&mut writer);
     let (_dir, path) = saved(&writer.bytes());
     Weights::open(&path).map(|weights| weights.config().clone()).map_err(|error| error.to_string())
 }
 
+fn yarn(w: &mut Writer) -> &mut Writer {
+    w.text("llama.rope.scaling.type", "yarn").float("llama.rope.scaling.factor", 4.0)
+}
+
 #[test]
 fn what_a_gguf_file_asks_beyond_this_program_is_refused_by_name() {
-    let yarn = |w: &mut Writer| {
-        w.text("llama.rope.scaling.type", "yarn");
-        w.float("llama.rope.scaling.factor", 4.0);
-    };
-    type Change = Box<dyn Fn(&mut Writer)>;
-    let number = |key: &'static str, value: u32| -> Change { Box::new(move |w| drop(w.count(key, value))) };
     let cases: Vec<(Change, &str)> = vec![
-        (number("llama.expert_count", 8), "8 experts"),
-        (number("split.count", 3), "one part of 3"),
-        (number("llama.attention.sliding_window", 16), "sliding_window 16"),
-        (number("llama.attention.value_length", 8), "another width"),
-        (Box::new(|w| drop(w.text("llama.rope.scaling.type", "longrope"))), "\"longrope\""),
-        (Box::new(|w| drop(w.float("llama.rope.scaling.attn_factor", 1.5))), "attn_factor 1.5"),
-        (Box::new(|w| drop(w.text("llama.rope.scaling.factor", "x"))), "expected a number"),
-        (Box::new(move |w| (yarn(w), w.float("llama.rope.scaling.yarn_ext_factor", 0.5)).0), "yarn_ext_factor"),
-        (Box::new(move |w| (yarn(w), w.float("llama.rope.scaling.yarn_log_multiplier", 0.1)).0), "yarn_log_multiplier"),
-        (Box::new(move |w| (yarn(w), w.f32("rope_freqs.weight", &[8], &[2.0; 8])).0), "beside YaRN"),
-        (Box::new(|w| drop(w.f32("rope_freqs.weight", &[3], &[2.0; 3]))), "3 divisors for 8"),
-        (Box::new(|w| drop(w.f32("rope_freqs.weight", &[8], &[-1.0; 8]))), "above 0"),
-        (Box::new(|w| drop(w.f32("model.norm.weight", &[32], &[1.0; 32]))), "are the same one"),
-        (Box::new(|w| drop(w.f32("blk.0.attn_q.bias", &[64], &[1.0; 64]))), "no biases"),
+        (|w| w.count("llama.expert_count", 8), "8 experts"),
+        (|w| w.count("split.count", 3), "one part of 3"),
+        (|w| w.count("llama.attention.sliding_window", 16), "sliding_window 16"),
+        (|w| w.count("llama.attention.value_length", 8), "another width"),
+        (|w| w.text("llama.rope.scaling.type", "longrope"), "\"longrope\""),
+        (|w| w.float("llama.rope.scaling.attn_factor", 1.5), "attn_factor 1.5"),
+        (|w| w.text("llama.rope.scaling.factor", "x"), "expected a number"),
+        (|w| yarn(w).float("llama.rope.scaling.yarn_ext_factor", 0.5), "yarn_ext_factor"),
+        (|w| yarn(w).float("llama.rope.scaling.yarn_log_multiplier", 0.1), "yarn_log_multiplier"),
+        (|w| yarn(w).f32("rope_freqs.weight", &[8], &[2.0; 8]), "beside YaRN"),
+        (|w| w.f32("rope_freqs.weight", &[3], &[2.0; 3]), "3 divisors for 8"),
+        (|w| w.f32("rope_freqs.weight", &[8], &[-1.0; 8]), "above 0"),
+        (|w| w.f32("model.norm.weight", &[32], &[1.0; 32]), "are the same one"),
+        (|w| w.f32("blk.0.attn_q.bias", &[64], &[1.0; 64]), "no biases"),
     ];
     for (change, says) in cases {
         let error = opened(change).expect_err(says);
@@ -49,18 +49,19 @@ fn what_a_gguf_file_asks_beyond_this_program_is_refused_by_name() {
 
 #[test]
 fn stretching_is_read_from_every_spelling_of_gguf() {
-    let plain = |change: fn(&mut Writer)| opened(change).unwrap().rope_scaling;
-    assert_eq!(plain(|_| ()), RopeScaling::None);
-    assert_eq!(plain(|w| drop(w.float("llama.rope.scaling.factor", 4.0))), RopeScaling::Linear(4.0));
-    assert_eq!(plain(|w| drop(w.float("llama.rope.scale_linear", 4.0))), RopeScaling::Linear(4.0));
-    assert_eq!(plain(|w| drop(w.float("llama.rope.scaling.factor", 0.0))), RopeScaling::None);
-    let none = plain(|w| drop(w.text("llama.rope.scaling.type", "none").float("llama.rope.scaling.factor", 4.0)));
+    let read = |change: Change| opened(change).unwrap().rope_scaling;
+    assert_eq!(read(|w| w), RopeScaling::None);
+    assert_eq!(read(|w| w.float("llama.rope.scaling.factor", 4.0)), RopeScaling::Linear(4.0));
+    assert_eq!(read(|w| w.float("llama.rope.scale_linear", 4.0)), RopeScaling::Linear(4.0));
+    assert_eq!(read(|w| w.float("llama.rope.scaling.factor", 0.0)), RopeScaling::None);
+    let none = read(|w| w.text("llama.rope.scaling.type", "none").float("llama.rope.scaling.factor", 4.0));
     assert_eq!(none, RopeScaling::None);
-    let both = plain(|w| drop(w.f32("rope_freqs.weight", &[8], &[2.0; 8]).float("llama.rope.scaling.factor", 4.0)));
+    let both = read(|w| w.f32("rope_freqs.weight", &[8], &[2.0; 8]).float("llama.rope.scaling.factor", 4.0));
     assert_eq!(both, RopeScaling::Factors(vec![8.0; 8]));
-    let stated = plain(|w| {
-        w.text("llama.rope.scaling.type", "yarn").float("llama.rope.scaling.factor", 4.0);
-        w.count("llama.rope.scaling.original_context_length", 32).float("llama.rope.scaling.yarn_attn_factor", 1.5);
+    let stated = read(|w| {
+        yarn(w)
+            .count("llama.rope.scaling.original_context_length", 32)
+            .float("llama.rope.scaling.yarn_attn_factor", 1.5)
     });
     let expected =
         RopeScaling::Yarn { factor: 4.0, original: 32.0, fast: 32.0, slow: 1.0, attention: 1.5, truncate: true };
@@ -138,7 +139,8 @@ fn the_tokenizer_in_a_gguf_file_gives_the_ids_of_transformers() {
 
 #[test]
 fn pieces_with_scores_give_the_ids_of_transformers() {
-    // As above: LlamaTokenizer with the merges that transformers makes of the scores.
+    // As above: LlamaTokenizer with the merges that transformers makes of the scores, with a space of
+    // its own for every text or only for what opens the whole.
     let golden: Value = serde_json::from_str(include_str!("../../tests/golden/tokenizers.json")).unwrap();
     let (texts, golden): (Vec<String>, _) =
         (serde_json::from_value(golden["texts"].clone()).unwrap(), &golden["pieces"]);
@@ -158,22 +160,29 @@ fn pieces_with_scores_give_the_ids_of_transformers() {
         saved(&writer.bytes())
     };
     let (_dir, path) = write(&scores);
-    let with = |template: &str| {
-        let mut parts = gguf_tokenizer::parts(&Gguf::open(&path).unwrap()).unwrap();
-        parts.template = Some(template.into());
-        ChatTokenizer::new(&path, parts).unwrap()
-    };
-    let plain = with("{% for m in messages %}{{ m.content }}{% endfor %}");
-    for (text, ids) in texts.iter().zip(golden["ids"].as_array().unwrap()) {
-        let ids: Vec<u32> = serde_json::from_value(ids.clone()).unwrap();
-        assert_eq!(plain.prompt(&[Message::user(text.as_str())]).unwrap(), ids, "{text:?}");
-    }
-    // Only what opens the text gets a space of its own, not what stands behind a control token.
-    let chat = with("{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
     let messages: Vec<String> = serde_json::from_value(golden["chat"].clone()).unwrap();
     let messages: Vec<Message> = messages.into_iter().map(Message::user).collect();
-    let ids: Vec<u32> = serde_json::from_value(golden["chat_ids"].clone()).unwrap();
-    assert_eq!(chat.prompt(&messages).unwrap(), ids);
+    for spaces in ["every", "first"] {
+        let with = |template: &str| {
+            let mut parts = gguf_tokenizer::parts(&Gguf::open(&path).unwrap()).unwrap();
+            if spaces == "first" {
+                // The newer way, as a tokenizer.json says it.
+                let first = serde_json::json!({"type": "Metaspace", "replacement": "\u{2581}",
+                    "prepend_scheme": "first", "split": false});
+                (parts.tokenizer["normalizer"], parts.tokenizer["pre_tokenizer"]) = (Value::Null, first);
+            }
+            parts.template = Some(template.into());
+            ChatTokenizer::new(&path, parts).unwrap()
+        };
+        let plain = with("{% for m in messages %}{{ m.content }}{% endfor %}");
+        for (text, ids) in texts.iter().zip(golden[spaces]["ids"].as_array().unwrap()) {
+            let ids: Vec<u32> = serde_json::from_value(ids.clone()).unwrap();
+            assert_eq!(plain.prompt(&[Message::user(text.as_str())]).unwrap(), ids, "{spaces}: {text:?}");
+        }
+        let chat = with("{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+        let ids: Vec<u32> = serde_json::from_value(golden[spaces]["chat_ids"].clone()).unwrap();
+        assert_eq!(chat.prompt(&messages).unwrap(), ids, "{spaces}");
+    }
     let (_dir, path) = write(&scores[1..]);
     assert!(tokenizer(&path).err().unwrap().to_string().contains("tokens but"));
 }

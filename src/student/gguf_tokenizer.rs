@@ -149,21 +149,20 @@ fn split_as(pre: &str) -> Option<Steps> {
     Some(Steps { normalizer, pre_tokenizer, decoder: byte_level(true), whole_words })
 }
 
-/// The steps of Llama 2: spaces are written as U+2581, unknown characters as bytes.
+/// The steps of Llama 2: spaces are written as U+2581, every text gets one of its own in front
+/// (as in llama.cpp and the `tokenizer.json` of these models), unknown characters are bytes.
 fn sentencepiece(prefix: bool) -> Steps {
-    let scheme = if prefix { "first" } else { "never" };
-    let mut steps = vec![
-        json!({"type": "Replace", "pattern": {"String": "\u{2581}"}, "content": " "}),
-        json!({"type": "ByteFallback"}),
-        json!({"type": "Fuse"}),
-    ];
+    let replace = |from: &str, to: &str| json!({"type": "Replace", "pattern": {"String": from}, "content": to});
+    let (mut before, mut behind) = (vec![replace(" ", "\u{2581}")], vec![replace("\u{2581}", " ")]);
+    behind.extend([json!({"type": "ByteFallback"}), json!({"type": "Fuse"})]);
     if prefix {
-        steps.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
+        before.insert(0, json!({"type": "Prepend", "prepend": "\u{2581}"}));
+        behind.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
     }
     Steps {
-        normalizer: Value::Null,
-        pre_tokenizer: json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": scheme, "split": false}),
-        decoder: json!({"type": "Sequence", "decoders": steps}),
+        normalizer: json!({"type": "Sequence", "normalizers": before}),
+        pre_tokenizer: Value::Null,
+        decoder: json!({"type": "Sequence", "decoders": behind}),
         whole_words: false,
     }
 }

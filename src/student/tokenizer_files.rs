@@ -77,7 +77,7 @@ fn check_model(model: &Value) -> std::result::Result<(), String> {
     let (Some(vocab), Some(merges)) = (model["vocab"].as_object(), model["merges"].as_array()) else {
         return Err("the tokenizer has no \"vocab\" object or no \"merges\" list".into());
     };
-    for merge in merges {
+    for merge in merges.iter().filter(|merge| !merge.as_str().is_some_and(|merge| merge.starts_with("#version"))) {
         let pair = match merge {
             Value::String(pair) => pair.split_once(' '),
             Value::Array(pair) => match &pair[..] {
