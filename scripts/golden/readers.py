@@ -94,6 +94,11 @@ def variants(out):
         cases[f"llama {name}"] = (new, weights)
         cases[f"llama {name}, old spelling"] = (old_spelling(base, rope), weights)
 
+    divisors = [1.0, 1.25, 2.5, 4.0]
+    table = dict(rope_type="longrope", factor=1.0, attention_factor=1.0, short_factor=divisors, long_factor=divisors,
+                 original_max_position_embeddings=SHAPE["max_position_embeddings"])
+    cases["llama table of divisors"] = (old_spelling(base, table), weights)
+
     bias = made(LlamaConfig(**plain, tie_word_embeddings=True, attention_bias=True), 2, torch.bfloat16)
     stored(bias, out / "llama-bias-bf16.safetensors", torch.bfloat16)
     cases["llama tied, biases, bf16"] = (config_of(bias), {"model.safetensors": "llama-bias-bf16.safetensors"})

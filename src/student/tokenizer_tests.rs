@@ -195,3 +195,25 @@ fn a_chat_template_may_hold_any_signs() {
         assert!(chat(Some(template)).is_err(), "{template}");
     }
 }
+
+#[test]
+fn a_chat_template_without_end_is_stopped() {
+    for template in [
+        "{{ messages | tojson(indent=4294967295) }}",
+        "{{ messages | tojson(4294967295) }}",
+        "{{ 'x' * 4000000000 }}",
+        "{{ 'x' | indent(4000000000) }}",
+        "{{ '%4000000000d' | format(1) }}",
+        "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+        "{% set n = namespace(x='xxxxxxxx') %}{% for a in range(64) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+        "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+    ] {
+        let whole = format!("{template}{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}");
+        let error = chat(Some(&whole)).err().expect(template);
+        assert!(error.contains("cannot be rendered"), "{error}");
+    }
+    // What a long conversation needs is far below.
+    let tokenizer = chat(Some(TEMPLATE)).unwrap();
+    let long: Vec<Message> = (0..200).map(|_| Message::user("word ".repeat(2000))).collect();
+    assert!(tokenizer.prompt(&long).unwrap().len() > 2_000_000);
+}
