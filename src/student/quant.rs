@@ -120,11 +120,9 @@ fn nibbles(packed: &[u8], scale: f32, offset: f32, out: &mut Vec<f32>) {
 /// As [`nibbles`], behind four bytes with a fifth bit for each number.
 fn fives(stored: &[u8], scale: f32, offset: f32, out: &mut Vec<f32>) {
     let (fifth, packed) = stored.split_at(4);
-    for i in 0..32 {
-        let four = if i < 16 { packed[i] & 15 } else { packed[i - 16] >> 4 };
-        let q = four | (fifth[i / 8] >> (i % 8) & 1) << 4;
-        out.push(q as f32 * scale + offset);
-    }
+    let number = |i: usize, four: u8| (four | (fifth[i / 8] >> (i % 8) & 1) << 4) as f32 * scale + offset;
+    out.extend(packed.iter().enumerate().map(|(i, q)| number(i, q & 15)));
+    out.extend(packed.iter().enumerate().map(|(i, q)| number(i + 16, q >> 4)));
 }
 
 fn levels(packed: &[u8], scale: f32, out: &mut Vec<f32>) {
@@ -199,11 +197,10 @@ fn q5_k(block: &[u8], out: &mut Vec<f32>) {
     let (fifth, packed) = block[16..].split_at(32);
     for part in 0..8 {
         let (scale, least) = scale_and_least(block, part);
-        for lane in 0..32 {
-            let four = packed[part / 2 * 32 + lane] >> (4 * (part % 2)) & 15;
-            let q = four | (fifth[lane] >> part & 1) << 4;
-            out.push(scale * q as f32 - least);
-        }
+        out.extend(packed[part / 2 * 32..].iter().zip(fifth).map(|(byte, fifth)| {
+            let q = byte >> (4 * (part % 2)) & 15 | (fifth >> part & 1) << 4;
+            scale * q as f32 - least
+        }));
     }
 }
 
