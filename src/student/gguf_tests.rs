@@ -187,9 +187,12 @@ fn pieces_with_scores_give_the_ids_of_transformers() {
     assert!(tokenizer(&path).err().unwrap().to_string().contains("tokens but"));
 }
 
+/// Pre-tokenizer, tokens, types, merges, and what the error says.
+type Broken = (&'static str, &'static [&'static str], &'static [i32], &'static [&'static str], &'static str);
+
 #[test]
 fn a_broken_tokenizer_in_a_gguf_file_is_refused_with_the_cause() {
-    let cases: [(&str, &[&str], &[i32], &[&str], &str); 6] = [
+    let cases: [Broken; 6] = [
         ("bloom", &["a", "b", "<e>"], &[1, 1, 3], &[], "pre-tokenizer \"bloom\""),
         ("qwen2", &["a", "a", "<e>"], &[1, 1, 3], &[], "appears twice"),
         ("qwen2", &["a", "b", "<e>"], &[1, 1], &[], "3 tokens but 2 token types"),

@@ -84,8 +84,11 @@ pub(crate) fn parts(gguf: &Gguf) -> Result<Parts> {
     Ok(Parts { tokenizer, template, named, stops })
 }
 
-/// The tokens that the file names by their use, and those that end an answer.
-fn named(gguf: &Gguf, tokens: &[&str]) -> Result<(Vec<(String, String)>, BTreeSet<u32>)> {
+/// Tokens by their use, and the ids that end an answer.
+type Named = (Vec<(String, String)>, BTreeSet<u32>);
+
+/// The tokens that the file names.
+fn named(gguf: &Gguf, tokens: &[&str]) -> Result<Named> {
     let mut named = Vec::new();
     let mut stops = BTreeSet::new();
     for name in ["bos", "eos", "padding", "unknown", "eot", "eom"] {
