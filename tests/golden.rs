@@ -1,9 +1,10 @@
-//! The student against PyTorch, transformers and PEFT; numbers from `scripts/golden/student.py`.
+//! The student against PyTorch, transformers and PEFT; numbers from `scripts/golden/student.py` and
+//! `scripts/golden/readers.py`.
 
 use burn::tensor::{Device, Tensor};
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
-use understudy::student::{Model, Row, Student, Weights, share};
+use understudy::student::{Model, ModelConfig, Row, Student, Weights, share};
 use understudy::template::{ChatTemplate, Message};
 
 fn golden(name: &str) -> PathBuf {
@@ -63,6 +64,74 @@ fn logits_of_every_family_equal_those_of_transformers() {
         // f32 sums of 48 products in another order differ by some 1e-6 on logits of up to 10.
         assert!(worst <= 1e-4, "{name}: {worst}");
     }
+}
+
+/// One way of writing a model, from `variants.json`; the directory lives as long as the value.
+struct Variant {
+    name: String,
+    dir: tempfile::TempDir,
+    path: PathBuf,
+    logits: Vec<f32>,
+}
+
+fn variants() -> (Vec<u32>, Vec<Variant>) {
+    let from = golden("variants");
+    let text = std::fs::read_to_string(from.join("variants.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let one = |case: &serde_json::Value| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = match case["gguf"].as_str() {
+            Some(file) => from.join(file),
+            None => {
+                std::fs::write(dir.path().join("config.json"), case["config"].to_string()).unwrap();
+                for (there, here) in case["files"].as_object().unwrap() {
+                    std::fs::copy(from.join(here.as_str().unwrap()), dir.path().join(there)).unwrap();
+                }
+                dir.path().to_owned()
+            }
+        };
+        let logits = serde_json::from_value(case["logits"].clone()).unwrap();
+        Variant { name: case["name"].as_str().unwrap().to_owned(), dir, path, logits }
+    };
+    (
+        serde_json::from_value(json["tokens"].clone()).unwrap(),
+        json["cases"].as_array().unwrap().iter().map(one).collect(),
+    )
+}
+
+#[test]
+fn every_family_in_every_format_gives_the_logits_of_transformers() {
+    // Cases C28 to C33. Run with --nocapture for the table.
+    let (tokens, variants) = variants();
+    assert!(tokens.len() >= 8 && variants.len() >= 25);
+    println!("{:<44} largest difference of a logit", "family and format");
+    for name in ["llama", "llama-tied", "qwen2", "qwen3"] {
+        let (golden, model) = (Numbers::of(name), load(name));
+        println!(
+            "{:<44} {:.1e}",
+            format!("{name}, f32"),
+            worst(&numbers(model.logits(&golden.tokens())), &golden.floats("logits"))
+        );
+    }
+    let mut different = std::collections::BTreeSet::new();
+    for Variant { name, dir, path, logits } in &variants {
+        let (model, unused) = Model::load(Weights::open(path).unwrap(), &Device::flex()).unwrap();
+        assert!(unused.is_empty(), "{name}: {unused:?}");
+        let config = model.config();
+        // But for the one that transformers could not read otherwise.
+        assert!(config.head_dim * config.heads != config.d_model || name == "qwen2 untied, GGUF f16", "{name}");
+        assert!(config.group() > 1, "{name}");
+        assert_eq!(logits.len(), tokens.len() * config.vocab);
+        let worst = worst(&numbers(model.logits(&tokens)), logits);
+        println!("{name:<44} {worst:.1e}");
+        // f32 sums in another order differ by some 1e-6 on logits of up to 10.
+        assert!(worst <= 1e-4, "{name}: {worst}");
+        // What is read is written so that it is read the same.
+        let again = ModelConfig::from_json(&config.to_json().to_string(), dir.path()).unwrap();
+        assert_eq!(&again, config, "{name}");
+        different.insert(logits.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+    }
+    assert!(different.len() >= 16, "the cases differ in more than their names: {}", different.len());
 }
 
 #[test]
@@ -225,10 +294,9 @@ fn real() -> Option<Student> {
     Some(Student::load(Path::new(&path), &Device::flex()).unwrap())
 }
 
-#[test]
-fn the_default_student_gives_the_ids_and_logits_of_transformers() {
-    let Some(student) = real() else { return };
-    let text = std::fs::read_to_string(golden("smollm2.json")).unwrap();
+/// The largest difference to what transformers computed from the same file; ids must be the same.
+fn worst_of_real(student: &Student, golden: &Path) -> f32 {
+    let text = std::fs::read_to_string(golden).unwrap();
     let golden: serde_json::Value = serde_json::from_str(&text).unwrap();
     let ids: Vec<u32> = serde_json::from_value(golden["ids"].clone()).unwrap();
     assert!(ids.len() >= 64);
@@ -249,8 +317,29 @@ fn the_default_student_gives_the_ids_and_logits_of_transformers() {
             worst = worst.max((row[id] - theirs).abs());
         }
     }
-    println!("worst difference {worst}");
+    println!("{}: worst difference {worst}", student.path.display());
+    worst
+}
+
+#[test]
+fn the_default_student_gives_the_ids_and_logits_of_transformers() {
+    let Some(student) = real() else { return };
+    let worst = worst_of_real(&student, &golden("smollm2.json"));
     assert!(worst <= 1e-3, "{worst}");
+}
+
+#[test]
+fn another_model_gives_the_ids_and_logits_of_transformers_where_asked() {
+    let (Ok(model), Ok(golden)) = (std::env::var("UNDERSTUDY_OTHER_MODEL"), std::env::var("UNDERSTUDY_OTHER_GOLDEN"))
+    else {
+        println!("skipped: set UNDERSTUDY_OTHER_MODEL to a GGUF file and UNDERSTUDY_OTHER_GOLDEN to what");
+        println!("`scripts/golden/student.py real` wrote for it to run this");
+        return;
+    };
+    let student = Student::load(Path::new(&model), &Device::flex()).unwrap();
+    let worst = worst_of_real(&student, Path::new(&golden));
+    // Logits of up to 30 behind thousands of f32 products.
+    assert!(worst <= 1e-2, "{worst}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! this program does not compute exactly is refused by name.
 
 use super::error::{Result, StudentError};
+use super::fields::Fields;
 use super::gguf::Gguf;
+use super::scaling::RopeScaling;
 use serde_json::Value;
 use std::path::Path;
 
@@ -15,28 +17,6 @@ pub enum Family {
     Qwen2,
     /// Qwen3: RMSNorm on each head of q and k.
     Qwen3,
-}
-
-/// How rotary angles are stretched for long contexts.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RopeScaling {
-    /// As trained.
-    None,
-    /// Every position divided by the factor.
-    Linear(f64),
-    /// Llama 3.1: low frequencies divided by the factor, a ramp between.
-    Llama3 {
-        /// How far the context was stretched.
-        factor: f64,
-        /// Wavelengths above `original / low` are stretched in full.
-        low: f64,
-        /// Wavelengths below `original / high` are kept.
-        high: f64,
-        /// Tokens of context before the stretch.
-        original: f64,
-    },
-    /// One divisor per frequency, as a GGUF carries them.
-    Factors(Vec<f32>),
 }
 
 /// The shape of a causal language model.
@@ -80,37 +60,61 @@ impl ModelConfig {
         self.heads / self.kv_heads
     }
 
-    /// From a Hugging Face `config.json`; `path` names it in errors.
+    /// From a Hugging Face `config.json`; `path` names it in errors. What is absent has the default
+    /// of `transformers`.
     pub fn from_json(text: &str, path: &Path) -> Result<ModelConfig> {
         let json: Value = serde_json::from_str(text).map_err(|e| StudentError::file(path, format!("not JSON: {e}")))?;
         let at = Fields { json: &json, path };
-        let family = match at.text("model_type")? {
+        if !json.is_object() {
+            return Err(at.fail("expected a JSON object"));
+        }
+        let model_type = at.text("model_type")?;
+        let family = match model_type {
             "llama" | "mistral" => Family::Llama,
             "qwen2" => Family::Qwen2,
             "qwen3" => Family::Qwen3,
             other => return Err(unknown_family(path, other)),
         };
-        let act = json.get("hidden_act").and_then(Value::as_str).unwrap_or("silu");
-        if act != "silu" {
-            return Err(StudentError::file(path, format!("hidden_act \"{act}\" is not supported; expected \"silu\"")));
+        let mistral = model_type == "mistral";
+        let act = at.find_text("hidden_act")?.unwrap_or("silu");
+        if act != "silu" && act != "swish" {
+            return Err(at.fail(format!("hidden_act \"{act}\" is not supported; expected \"silu\"")));
         }
         if at.flag("mlp_bias", false)? {
-            return Err(StudentError::file(path, "mlp_bias true is not supported"));
+            return Err(at.fail("mlp_bias true is not supported"));
         }
-        let context = at.count_or("max_position_embeddings", 2048)?;
-        at.refuse_window(context)?;
+        if let Some(how) = at.object("quantization_config")? {
+            let method = how.find_text("quant_method")?.unwrap_or("unnamed");
+            let cause = format!("weights quantised by \"{method}\" are not supported; expected F32, F16 or BF16");
+            return Err(at.fail(cause));
+        }
+        let context = match family {
+            _ if mistral => 131_072,
+            Family::Llama => 2048,
+            Family::Qwen2 | Family::Qwen3 => 32_768,
+        };
+        let context = at.count_or("max_position_embeddings", context)?;
+        let layers = at.count("num_hidden_layers")?;
+        refuse_window(&at, family, mistral, layers, context)?;
         let heads = at.count("num_attention_heads")?;
         let d_model = at.count("hidden_size")?;
-        let bias = at.flag("attention_bias", false)?;
-        let (rope_theta, rope_scaling) = at.rope()?;
+        let kv_heads = match family {
+            _ if mistral => 8,
+            Family::Llama => heads,
+            Family::Qwen2 | Family::Qwen3 => 32,
+        };
+        let head_dim = if family == Family::Qwen3 { 128 } else { d_model / heads };
+        // Only these two families ask; Qwen2 always has biases on q, k and v, Mistral never any.
+        let bias = at.flag("attention_bias", false)? && !mistral && family != Family::Qwen2;
+        let (rope_theta, rope_scaling) = RopeScaling::from_json(&at, context)?;
         ModelConfig {
             family,
             vocab: at.count("vocab_size")?,
             d_model,
-            layers: at.count("num_hidden_layers")?,
+            layers,
             heads,
-            kv_heads: at.count_or("num_key_value_heads", heads)?,
-            head_dim: at.count_or("head_dim", d_model / heads)?,
+            kv_heads: at.count_or_null("num_key_value_heads", kv_heads, heads)?,
+            head_dim: at.count_or_null("head_dim", head_dim, d_model / heads)?,
             mlp: at.count("intermediate_size")?,
             norm_eps: at.number("rms_norm_eps")?.unwrap_or(1e-6),
             rope_theta,
@@ -134,20 +138,34 @@ impl ModelConfig {
             other => return Err(unknown_family(path, other)),
         };
         let key = |name: &str| format!("{arch}.{name}");
+        let refuse = |cause: String| Err(StudentError::file(path, cause));
+        let parts = gguf.count_or("split.count", 1)?;
+        if parts > 1 {
+            return refuse(format!("one part of {parts}; join them first: llama-gguf-split --merge"));
+        }
         let heads = gguf.count(&key("attention.head_count"))?;
         let d_model = gguf.count(&key("embedding_length"))?;
         if heads == 0 {
-            return Err(StudentError::file(path, "attention.head_count is 0"));
+            return refuse("attention.head_count is 0".into());
         }
         let head_dim = gguf.count_or(&key("attention.key_length"), d_model / heads)?;
-        if gguf.count_or(&key("rope.dimension_count"), head_dim)? != head_dim {
-            return Err(StudentError::file(path, "rotary embedding of a part of the head is not supported"));
+        if gguf.count_or(&key("attention.value_length"), head_dim)? != head_dim {
+            return refuse("values of another width than keys are not supported".into());
         }
-        let rope_scaling = match gguf.find_text(&key("rope.scaling.type")).unwrap_or("none") {
-            "none" => RopeScaling::None,
-            "linear" => RopeScaling::Linear(gguf.number_or(&key("rope.scaling.factor"), 1.0)?),
-            other => return Err(unknown_scaling(path, other)),
-        };
+        if gguf.count_or(&key("rope.dimension_count"), head_dim)? != head_dim {
+            return refuse("rotary embedding of a part of the head is not supported".into());
+        }
+        let experts = gguf.count_or(&key("expert_count"), 0)?;
+        if experts > 0 {
+            return refuse(format!("a mixture of {experts} experts is not supported"));
+        }
+        let context = gguf.count_or(&key("context_length"), 2048)?;
+        let window = gguf.count_or(&key("attention.sliding_window"), 0)?;
+        if (1..context).contains(&window) {
+            return refuse(format!(
+                "attention.sliding_window {window} below the context of {context} tokens is not supported"
+            ));
+        }
         ModelConfig {
             family,
             vocab: gguf.dims("token_embd.weight")?[0],
@@ -157,30 +175,23 @@ impl ModelConfig {
             kv_heads: gguf.count_or(&key("attention.head_count_kv"), heads)?,
             head_dim,
             mlp: gguf.count(&key("feed_forward_length"))?,
-            norm_eps: gguf.number_or(&key("attention.layer_norm_rms_epsilon"), 1e-5)?,
+            norm_eps: gguf.number(&key("attention.layer_norm_rms_epsilon"))?,
             rope_theta: gguf.number_or(&key("rope.freq_base"), 10000.0)?,
-            rope_scaling,
+            rope_scaling: RopeScaling::from_gguf(gguf, arch, context)?,
             tied: !gguf.has("output.weight"),
             qkv_bias: family == Family::Qwen2 || gguf.has("blk.0.attn_q.bias"),
             out_bias: gguf.has("blk.0.attn_output.bias"),
-            context: gguf.count_or(&key("context_length"), 2048)?,
+            context,
         }
         .checked(path)
     }
 
-    /// As a `config.json` that `transformers` reads.
+    /// As a `config.json` that `transformers` reads and [`ModelConfig::from_json`] reads back the same.
     pub fn to_json(&self) -> Value {
         let (model_type, class) = match self.family {
             Family::Llama => ("llama", "LlamaForCausalLM"),
             Family::Qwen2 => ("qwen2", "Qwen2ForCausalLM"),
             Family::Qwen3 => ("qwen3", "Qwen3ForCausalLM"),
-        };
-        let scaling = match &self.rope_scaling {
-            RopeScaling::None | RopeScaling::Factors(_) => Value::Null,
-            RopeScaling::Linear(factor) => serde_json::json!({"rope_type": "linear", "factor": factor}),
-            RopeScaling::Llama3 { factor, low, high, original } => serde_json::json!({
-                "rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
-                "original_max_position_embeddings": *original as u64}),
         };
         serde_json::json!({
             "architectures": [class],
@@ -195,7 +206,7 @@ impl ModelConfig {
             "hidden_act": "silu",
             "rms_norm_eps": self.norm_eps,
             "rope_theta": self.rope_theta,
-            "rope_scaling": scaling,
+            "rope_scaling": self.rope_scaling.to_json(self.context),
             "max_position_embeddings": self.context,
             "tie_word_embeddings": self.tied,
             "attention_bias": self.out_bias,
@@ -204,7 +215,8 @@ impl ModelConfig {
         })
     }
 
-    fn checked(self, path: &Path) -> Result<ModelConfig> {
+    /// The same, or why it cannot be computed.
+    pub(crate) fn checked(self, path: &Path) -> Result<ModelConfig> {
         let bounds = [
             ("vocab size", self.vocab, 1 << 22),
             ("hidden size", self.d_model, 1 << 16),
@@ -227,19 +239,17 @@ impl ModelConfig {
         if !self.head_dim.is_multiple_of(2) {
             return Err(StudentError::file(path, format!("head dimension {} is odd", self.head_dim)));
         }
-        let sane = |x: f64| x.is_finite() && x > 0.0;
+        let sane = |x: f64| (1e-30..1e30).contains(&x);
         if !sane(self.norm_eps) || !sane(self.rope_theta) {
-            return Err(StudentError::file(path, "RMSNorm epsilon and rope theta must be finite and above 0"));
+            return Err(StudentError::file(
+                path,
+                "RMSNorm epsilon and rope theta must be numbers above 0 (1e-30 to 1e30)",
+            ));
         }
-        let scales = match &self.rope_scaling {
-            RopeScaling::Linear(factor) => sane(*factor),
-            RopeScaling::Llama3 { factor, low, high, original } => {
-                [*factor, *low, *high, *original].into_iter().all(sane) && high > low
-            }
-            _ => true,
-        };
-        if !scales {
-            return Err(StudentError::file(path, "rope scaling factors must be finite and above 0, high above low"));
+        self.rope_scaling.check(self.rope_theta, self.head_dim, path)?;
+        let expected = if self.family == Family::Qwen2 { (true, false) } else { (self.out_bias, self.out_bias) };
+        if (self.qkv_bias, self.out_bias) != expected {
+            return Err(StudentError::file(path, "this family has no biases on q, k, v and o in this combination"));
         }
         Ok(self)
     }
@@ -252,90 +262,24 @@ fn unknown_family(path: &Path, found: &str) -> StudentError {
     )
 }
 
-fn unknown_scaling(path: &Path, found: &str) -> StudentError {
-    StudentError::file(
-        path,
-        format!("rope scaling type \"{found}\" is not supported; expected default, linear or llama3"),
-    )
-}
-
-/// Typed access to one JSON object.
-struct Fields<'a> {
-    json: &'a Value,
-    path: &'a Path,
-}
-
-impl<'a> Fields<'a> {
-    fn get(&self, key: &str) -> Option<&'a Value> {
-        self.json.get(key).filter(|value| !value.is_null())
-    }
-
-    fn wrong(&self, key: &str, expected: &str) -> StudentError {
-        match self.get(key) {
-            Some(found) => StudentError::file(self.path, format!("\"{key}\": expected {expected}, found {found}")),
-            None => StudentError::file(self.path, format!("\"{key}\" is missing; expected {expected}")),
+/// A window narrower than the context would have to be computed; one that never closes need not.
+fn refuse_window(at: &Fields, family: Family, mistral: bool, layers: usize, context: usize) -> Result<()> {
+    let (used, default) = match family {
+        Family::Llama => (true, mistral.then_some(4096)),
+        Family::Qwen2 | Family::Qwen3 => {
+            let kinds = at.get("layer_types").and_then(Value::as_array);
+            let named = kinds.map(|kinds| kinds.iter().any(|kind| kind.as_str() != Some("full_attention")));
+            let first = at.number("max_window_layers")?.unwrap_or(28.0);
+            (at.flag("use_sliding_window", false)? && named.unwrap_or(first < layers as f64), Some(4096))
         }
-    }
-
-    fn text(&self, key: &str) -> Result<&'a str> {
-        self.get(key).and_then(Value::as_str).ok_or_else(|| self.wrong(key, "a string"))
-    }
-
-    fn count(&self, key: &str) -> Result<usize> {
-        let count = self.get(key).and_then(Value::as_u64).filter(|n| *n > 0).and_then(|n| usize::try_from(n).ok());
-        count.ok_or_else(|| self.wrong(key, "a whole number above 0"))
-    }
-
-    fn count_or(&self, key: &str, default: usize) -> Result<usize> {
-        if self.get(key).is_none() { Ok(default) } else { self.count(key) }
-    }
-
-    fn number(&self, key: &str) -> Result<Option<f64>> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        value.as_f64().map(Some).ok_or_else(|| self.wrong(key, "a number"))
-    }
-
-    fn flag(&self, key: &str, default: bool) -> Result<bool> {
-        let Some(value) = self.get(key) else { return Ok(default) };
-        value.as_bool().ok_or_else(|| self.wrong(key, "true or false"))
-    }
-
-    fn refuse_window(&self, context: usize) -> Result<()> {
-        let used = self.flag("use_sliding_window", true)?;
-        match self.get("sliding_window") {
-            Some(window) if used && window.as_u64().is_none_or(|w| (w as usize) < context) => Err(StudentError::file(
-                self.path,
-                format!("sliding_window {window} below the context of {context} tokens is not supported"),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// `rope_theta` and the scaling, at the top or (newer files) inside `rope_parameters`.
-    fn rope(&self) -> Result<(f64, RopeScaling)> {
-        let mut theta = self.number("rope_theta")?;
-        let mut scaling = RopeScaling::None;
-        for key in ["rope_scaling", "rope_parameters"] {
-            let Some(json) = self.get(key) else { continue };
-            let inner = Fields { json, path: self.path };
-            theta = inner.number("rope_theta")?.or(theta);
-            let kind = inner.get("rope_type").or(inner.get("type")).and_then(Value::as_str).unwrap_or("default");
-            let need = |key: &str| inner.number(key)?.ok_or_else(|| inner.wrong(key, "a number"));
-            scaling = match kind {
-                "default" => continue,
-                "linear" => RopeScaling::Linear(need("factor")?),
-                "llama3" => RopeScaling::Llama3 {
-                    factor: need("factor")?,
-                    low: need("low_freq_factor")?,
-                    high: need("high_freq_factor")?,
-                    original: need("original_max_position_embeddings")?,
-                },
-                other => return Err(unknown_scaling(self.path, other)),
-            };
-        }
-        if self.number("partial_rotary_factor")?.is_some_and(|f| f != 1.0) {
-            return Err(StudentError::file(self.path, "partial_rotary_factor other than 1 is not supported"));
-        }
-        Ok((theta.unwrap_or(10000.0), scaling))
+    };
+    let default = default.filter(|_| at.json.get("sliding_window").is_none());
+    let window = at.number("sliding_window")?.or(default.map(f64::from));
+    match window.filter(|window| used && *window < context as f64) {
+        Some(window) => Err(at.fail(format!(
+            "sliding_window {window} below the context of {context} tokens is not supported; \
+             where no text is longer, set max_position_embeddings to {window}"
+        ))),
+        None => Ok(()),
     }
 }

@@ -51,9 +51,36 @@ pub enum StudentError {
 impl StudentError {
     /// A failure of one file.
     pub(crate) fn file(path: impl AsRef<Path>, cause: impl Display) -> StudentError {
-        StudentError::File { path: path.as_ref().to_owned(), cause: cause.to_string() }
+        StudentError::File { path: path.as_ref().to_owned(), cause: shortened(cause) }
+    }
+
+    /// A failure of a model's template or tokenizer.
+    pub(crate) fn chat(model: &str, cause: impl Display) -> StudentError {
+        StudentError::Chat { model: model.to_owned(), cause: shortened(cause) }
+    }
+}
+
+/// A hostile file has names of any length; a message has not.
+fn shortened(cause: impl Display) -> String {
+    const MOST: usize = 1500;
+    let cause = cause.to_string();
+    match cause.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} … ({} bytes in all)", &cause[..at], cause.len()),
+        None => cause,
     }
 }
 
 /// What most functions of this module return.
 pub type Result<T> = std::result::Result<T, StudentError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_short_however_long_a_name_is() {
+        let error = StudentError::file("config.json", format!("architecture \"{}\"", "é".repeat(1 << 20))).to_string();
+        assert!(error.starts_with("config.json: architecture \"é") && error.len() < 4000, "{}", error.len());
+        assert_eq!(StudentError::chat("m", "why").to_string(), "chat template of m: why");
+    }
+}

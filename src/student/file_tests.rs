@@ -6,13 +6,13 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-fn golden(name: &str) -> PathBuf {
+pub(super) fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 /// A GGUF file in the making.
 #[derive(Default)]
-struct Writer {
+pub(super) struct Writer {
     meta: Vec<u8>,
     keys: u64,
     infos: Vec<u8>,
@@ -20,30 +20,30 @@ struct Writer {
     tensors: u64,
 }
 
-fn text(value: &str) -> Vec<u8> {
+pub(super) fn text(value: &str) -> Vec<u8> {
     [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat()
 }
 
 impl Writer {
-    fn meta(&mut self, key: &str, kind: u32, value: &[u8]) -> &mut Writer {
+    pub(super) fn meta(&mut self, key: &str, kind: u32, value: &[u8]) -> &mut Writer {
         self.meta.extend([&text(key)[..], &kind.to_le_bytes(), value].concat());
         self.keys += 1;
         self
     }
 
-    fn count(&mut self, key: &str, value: u32) -> &mut Writer {
+    pub(super) fn count(&mut self, key: &str, value: u32) -> &mut Writer {
         self.meta(key, 4, &value.to_le_bytes())
     }
 
-    fn float(&mut self, key: &str, value: f32) -> &mut Writer {
+    pub(super) fn float(&mut self, key: &str, value: f32) -> &mut Writer {
         self.meta(key, 6, &value.to_le_bytes())
     }
 
-    fn text(&mut self, key: &str, value: &str) -> &mut Writer {
+    pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Writer {
         self.meta(key, 8, &text(value))
     }
 
-    fn info(&mut self, name: &str, dims: &[u64], kind: u32, offset: u64) -> &mut Writer {
+    pub(super) fn info(&mut self, name: &str, dims: &[u64], kind: u32, offset: u64) -> &mut Writer {
         let dims_bytes: Vec<u8> = dims.iter().flat_map(|d| d.to_le_bytes()).collect();
         let rank = (dims.len() as u32).to_le_bytes();
         let parts: [&[u8]; 5] = [&text(name), &rank, &dims_bytes, &kind.to_le_bytes(), &offset.to_le_bytes()];
@@ -53,7 +53,7 @@ impl Writer {
     }
 
     /// Dimensions slowest axis first, as Hugging Face writes them.
-    fn f32(&mut self, name: &str, dims: &[usize], values: &[f32]) -> &mut Writer {
+    pub(super) fn f32(&mut self, name: &str, dims: &[usize], values: &[f32]) -> &mut Writer {
         let reversed: Vec<u64> = dims.iter().rev().map(|d| *d as u64).collect();
         let offset = self.data.len() as u64;
         self.data.extend(values.iter().flat_map(|x| x.to_le_bytes()));
@@ -61,7 +61,7 @@ impl Writer {
         self.info(name, &reversed, 0, offset)
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let counts = [self.tensors.to_le_bytes(), self.keys.to_le_bytes()].concat();
         let mut all = [b"GGUF", &3u32.to_le_bytes()[..], &counts, &self.meta, &self.infos].concat();
         all.resize(all.len().next_multiple_of(32), 0);
@@ -84,7 +84,7 @@ fn interleaved(values: &[f32], head_dim: usize, columns: usize) -> Vec<f32> {
 }
 
 /// The tiny Llama of the golden files as a GGUF file.
-fn tiny_gguf() -> Writer {
+pub(super) fn tiny_gguf() -> Writer {
     let mut from = Weights::open(&golden("llama")).unwrap();
     let c = from.config().clone();
     let mut to = Writer::default();
@@ -132,7 +132,7 @@ fn tiny_gguf() -> Writer {
     to
 }
 
-fn saved(bytes: &[u8]) -> (TempDir, PathBuf) {
+pub(super) fn saved(bytes: &[u8]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("model.gguf");
     std::fs::write(&path, bytes).unwrap();
@@ -193,7 +193,7 @@ fn a_broken_gguf_header_is_refused_with_the_cause() {
         (tensor(&[0], 0, 0), "impossible dimension 0"),
         (tensor(&[1 << 40, 1 << 40], 0, 0), "impossible dimension"),
         (tensor(&[1 << 61], 0, 0), "impossible dimension"),
-        (tensor(&[32], 12, 0), "type 12"),
+        (tensor(&[32], 4, 0), "type 4"),
         (tensor(&[33], 3, 0), "do not divide into blocks of Q4_1"),
         (tensor(&[8], 0, 3), "not a multiple of 32"),
         (tensor(&[8], 0, u64::MAX - 31), "outside the file"),
@@ -231,7 +231,7 @@ fn a_tensor_too_many_or_of_another_shape_is_an_error_that_names_it() {
     assert!(error.contains("model.layers.2") && error.contains("missing"), "{error}");
 }
 
-fn copied(name: &str) -> TempDir {
+pub(super) fn copied(name: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for file in ["config.json", "model.safetensors"] {
         std::fs::copy(golden(name).join(file), dir.path().join(file)).unwrap();
@@ -239,7 +239,7 @@ fn copied(name: &str) -> TempDir {
     dir
 }
 
-fn edit(dir: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+pub(super) fn edit(dir: &Path, change: impl FnOnce(&mut serde_json::Value)) {
     let path = dir.join("config.json");
     let mut config = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     change(&mut config);
@@ -325,7 +325,22 @@ fn what_a_configuration_asks_beyond_this_program_is_refused_by_name() {
     let cases: Vec<(&str, serde_json::Value, &str)> = vec![
         ("model_type", "gpt2".into(), "\"gpt2\""),
         ("model_type", 7.into(), "a string"),
-        ("rope_scaling", serde_json::json!({"type": "yarn", "factor": 2.0}), "\"yarn\""),
+        ("rope_scaling", serde_json::json!({"type": "dynamic", "factor": 2.0}), "\"dynamic\""),
+        ("rope_scaling", serde_json::json!({"rope_type": "longrope", "short_factor": [1.0]}), "\"longrope\""),
+        ("rope_scaling", serde_json::json!({"rope_type": 7}), "\"rope_type\": expected a string"),
+        ("rope_scaling", "linear".into(), "\"rope_scaling\": expected an object"),
+        ("rope_scaling", serde_json::json!({"rope_type": "yarn", "factor": 2.0, "beta_fast": 0.5}), "fast"),
+        ("rope_scaling", serde_json::json!({"full_attention": {"rope_theta": 5.0}}), "\"full_attention\""),
+        ("rope_scaling", serde_json::json!({"rope_type": "linear", "factor": "x"}), "\"factor\": expected a number"),
+        (
+            "rope_parameters",
+            serde_json::json!({"rope_type": "default", "partial_rotary_factor": 0.5}),
+            "partial_rotary_factor",
+        ),
+        ("rope_parameters", serde_json::json!({"rope_theta": -1}), "theta"),
+        ("rope_parameters", serde_json::json!({"rope_theta": "big"}), "\"rope_theta\": expected a number"),
+        ("quantization_config", serde_json::json!({"quant_method": "gptq"}), "\"gptq\""),
+        ("hidden_act", 3.into(), "\"hidden_act\": expected a string"),
         ("rope_scaling", serde_json::json!({"type": "linear"}), "\"factor\""),
         ("rope_scaling", serde_json::json!({"type": "linear", "factor": -1.0}), "above 0"),
         ("hidden_act", "gelu".into(), "\"gelu\""),
@@ -349,4 +364,98 @@ fn what_a_configuration_asks_beyond_this_program_is_refused_by_name() {
     let config = read(&[]).unwrap();
     let again = ModelConfig::from_json(&config.to_json().to_string(), Path::new("config.json")).unwrap();
     assert_eq!(again, config);
+}
+
+#[test]
+fn what_a_family_leaves_out_has_the_default_of_transformers() {
+    // Defaults of LlamaConfig, MistralConfig, Qwen2Config and Qwen3Config in transformers 5.
+    let read = |more: serde_json::Value| {
+        let mut json = serde_json::json!({"vocab_size": 8, "hidden_size": 64, "num_hidden_layers": 30,
+            "num_attention_heads": 32, "intermediate_size": 8});
+        json.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ModelConfig::from_json(&json.to_string(), Path::new("config.json")).map_err(|e| e.to_string())
+    };
+    let shape = |c: ModelConfig| (c.kv_heads, c.head_dim, c.context, c.qkv_bias, c.out_bias);
+    let of = |kind: &str| read(serde_json::json!({"model_type": kind, "sliding_window": null})).unwrap();
+    assert_eq!(shape(of("llama")), (32, 2, 2048, false, false));
+    assert_eq!(shape(of("mistral")), (8, 2, 131_072, false, false));
+    assert_eq!(shape(of("qwen2")), (32, 2, 32_768, true, false));
+    assert_eq!(shape(of("qwen3")), (32, 128, 32_768, false, false));
+    assert_eq!((of("llama").norm_eps, of("llama").rope_theta, of("qwen3").tied), (1e-6, 10000.0, false));
+    // Biases are asked for by two families only.
+    let biased = |kind: &str| {
+        let c = read(serde_json::json!({"model_type": kind, "attention_bias": true, "sliding_window": null})).unwrap();
+        (c.qkv_bias, c.out_bias)
+    };
+    assert_eq!(
+        ["llama", "mistral", "qwen2", "qwen3"].map(biased),
+        [(true, true), (false, false), (true, false), (true, true)]
+    );
+    // A window counts where it is used: always in Mistral, when asked and from some layer on in Qwen.
+    let window = |json: serde_json::Value| read(json).err().is_some_and(|error| error.contains("sliding_window"));
+    assert!(window(serde_json::json!({"model_type": "mistral"})));
+    assert!(window(
+        serde_json::json!({"model_type": "mistral", "sliding_window": 4096, "max_position_embeddings": 32768})
+    ));
+    assert!(!window(
+        serde_json::json!({"model_type": "mistral", "sliding_window": 4096, "max_position_embeddings": 4096})
+    ));
+    assert!(!window(serde_json::json!({"model_type": "qwen2", "sliding_window": 4096})));
+    let qwen = |last: serde_json::Value| {
+        let mut json = serde_json::json!({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 4096});
+        json.as_object_mut().unwrap().extend(last.as_object().unwrap().clone());
+        window(json)
+    };
+    assert!(qwen(serde_json::json!({})) && qwen(serde_json::json!({"max_window_layers": 29})));
+    assert!(!qwen(serde_json::json!({"max_window_layers": 30})));
+    assert!(qwen(serde_json::json!({"max_window_layers": 30, "layer_types": ["full_attention", "sliding_attention"]})));
+    assert!(!qwen(serde_json::json!({"layer_types": ["full_attention"]})));
+}
+
+#[test]
+fn a_table_of_divisors_is_read_from_both_of_its_spellings_and_nothing_else_is_taken_for_one() {
+    let read = |scaling: serde_json::Value| {
+        let json = serde_json::json!({"model_type": "llama", "vocab_size": 8, "hidden_size": 16, "head_dim": 4,
+            "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 8, "rope_scaling": scaling});
+        ModelConfig::from_json(&json.to_string(), Path::new("config.json")).map_err(|e| e.to_string())
+    };
+    let table = |short: &[f32], long: &[f32], attention: f64| {
+        read(serde_json::json!({"rope_type": "longrope", "short_factor": short, "long_factor": long,
+            "attention_factor": attention, "original_max_position_embeddings": 8}))
+    };
+    let config = table(&[1.0, 8.1], &[1.0, 8.1], 1.0).unwrap();
+    assert_eq!(config.rope_scaling, super::RopeScaling::Factors(vec![1.0, 8.1]));
+    assert!(table(&[1.0, 8.0], &[1.0, 9.0], 1.0).unwrap_err().contains("longrope"));
+    assert!(table(&[1.0, 8.0], &[1.0, 8.0], 1.2).unwrap_err().contains("longrope"));
+    assert!(table(&[1.0], &[1.0], 1.0).unwrap_err().contains("1 divisors for 2"));
+    assert!(table(&[1.0, 0.0], &[1.0, 0.0], 1.0).unwrap_err().contains("above 0"));
+}
+
+#[test]
+fn files_that_are_none_and_texts_without_end_are_refused_at_once() {
+    let dir = copied("llama");
+    let config = dir.path().join("config.json");
+    for (target, says) in [("/dev/zero", "not a regular file"), ("/", "not a regular file")] {
+        std::fs::remove_file(&config).unwrap();
+        std::os::unix::fs::symlink(target, &config).unwrap();
+        let error = Weights::open(dir.path()).err().unwrap().to_string();
+        assert!(error.contains(says) && error.contains("config.json"), "{error}");
+    }
+    std::fs::remove_file(&config).unwrap();
+    std::fs::write(&config, " ".repeat((4 << 20) + 1)).unwrap();
+    assert!(Weights::open(dir.path()).err().unwrap().to_string().contains("larger than"));
+    for (bytes, says) in [
+        (&b"\xff\xfe"[..], "UTF-8"),
+        (b"", "not JSON"),
+        (b"[1]", "JSON object"),
+        (b"{\"model_type\": \"llama\"}", "is missing"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "LFS pointer"),
+    ] {
+        std::fs::write(&config, bytes).unwrap();
+        let error = Weights::open(dir.path()).err().unwrap().to_string();
+        assert!(error.contains(says) && error.contains("config.json"), "expected \"{says}\" in: {error}");
+    }
+    // Nested deeper than any reader's stack.
+    std::fs::write(&config, format!("{{\"a\": {}", "[".repeat(1 << 20))).unwrap();
+    assert!(Weights::open(dir.path()).err().unwrap().to_string().contains("recursion"));
 }

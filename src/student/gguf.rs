@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 const MAX_DEPTH: usize = 4;
 /// Tensors of more numbers than this are refused, so that their size in bytes fits a machine word.
 const MAX_NUMBERS: usize = 1 << 56;
-/// More array items than this, all arrays together, are refused; a vocabulary with its merges has about 10^6.
-const MAX_ITEMS: usize = 1 << 23;
+/// Arrays of more items than this are not read; the largest vocabularies have 3·10^5 tokens and 6·10^5 merges.
+const MAX_ITEMS: usize = 1 << 21;
+/// What the cause of every unreadable metadata value begins with.
+const WHAT: &str = "a metadata value";
 
 /// One metadata value.
 #[derive(Debug)]
@@ -22,7 +24,12 @@ pub(crate) enum Meta {
     Int(i128),
     Float(f64),
     Text(Range<usize>),
-    Array(Vec<Meta>),
+    /// Checked to lie in the file, read where it is asked for.
+    Array {
+        kind: u32,
+        count: usize,
+        at: usize,
+    },
 }
 
 /// Where one tensor lies.
@@ -47,7 +54,7 @@ impl Gguf {
     /// Maps and checks a file.
     pub fn open(path: &Path) -> Result<Gguf> {
         let map = super::weights::map(path)?;
-        let mut reader = Reader { path, bytes: &map, at: 0, items: 0 };
+        let mut reader = Reader { path, bytes: &map, at: 0 };
         let (meta, tensors) = reader.file()?;
         Ok(Gguf { path: path.to_owned(), meta, tensors, map })
     }
@@ -80,7 +87,7 @@ impl Gguf {
         self.meta.get(key)
     }
 
-    pub fn find_text(&self, key: &str) -> Option<&str> {
+    fn find_text(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(|meta| self.as_text(meta))
     }
 
@@ -94,11 +101,21 @@ impl Gguf {
         self.find_text(key).ok_or_else(|| self.wrong(key, "a string"))
     }
 
-    pub fn find_count(&self, key: &str) -> Option<usize> {
+    fn find_count(&self, key: &str) -> Option<usize> {
         match self.get(key) {
             Some(Meta::Int(n)) => usize::try_from(*n).ok(),
             _ => None,
         }
+    }
+
+    /// A text that may be absent.
+    pub fn text_if(&self, key: &str) -> Result<Option<&str>> {
+        if self.get(key).is_none() { Ok(None) } else { self.text(key).map(Some) }
+    }
+
+    /// A count that may be absent.
+    pub fn count_if(&self, key: &str) -> Result<Option<usize>> {
+        if self.get(key).is_none() { Ok(None) } else { self.count(key).map(Some) }
     }
 
     pub fn count(&self, key: &str) -> Result<usize> {
@@ -118,18 +135,45 @@ impl Gguf {
         }
     }
 
+    /// A number that must be there.
+    pub fn number(&self, key: &str) -> Result<f64> {
+        if self.get(key).is_none() { Err(self.wrong(key, "a number")) } else { self.number_or(key, 0.0) }
+    }
+
     /// An array of texts.
     pub fn texts(&self, key: &str) -> Result<Vec<&str>> {
         let wrong = || self.wrong(key, "an array of strings");
-        let Some(Meta::Array(items)) = self.get(key) else { return Err(wrong()) };
+        let items = self.items(key)?.ok_or_else(wrong)?;
         items.iter().map(|item| self.as_text(item).ok_or_else(wrong)).collect()
     }
 
     /// An array of integers.
     pub fn ints(&self, key: &str) -> Result<Vec<i128>> {
         let wrong = || self.wrong(key, "an array of integers");
-        let Some(Meta::Array(items)) = self.get(key) else { return Err(wrong()) };
+        let items = self.items(key)?.ok_or_else(wrong)?;
         items.iter().map(|item| if let Meta::Int(n) = item { Ok(*n) } else { Err(wrong()) }).collect()
+    }
+
+    /// An array of numbers.
+    pub fn floats(&self, key: &str) -> Result<Vec<f64>> {
+        let wrong = || self.wrong(key, "an array of numbers");
+        let items = self.items(key)?.ok_or_else(wrong)?;
+        items.iter().map(|item| if let Meta::Float(x) = item { Ok(*x) } else { Err(wrong()) }).collect()
+    }
+
+    /// The items of an array, where the value is one.
+    fn items(&self, key: &str) -> Result<Option<Vec<Meta>>> {
+        let Some(Meta::Array { kind, count, at }) = self.get(key) else { return Ok(None) };
+        if *count > MAX_ITEMS {
+            let cause = format!("metadata \"{key}\" has {count} items; expected at most {MAX_ITEMS}");
+            return Err(StudentError::file(&self.path, cause));
+        }
+        let mut reader = Reader { path: &self.path, bytes: &self.map, at: *at };
+        let mut items = Vec::with_capacity(*count);
+        for _ in 0..*count {
+            items.push(reader.value(*kind, 1)?);
+        }
+        Ok(Some(items))
     }
 
     fn wrong(&self, key: &str, expected: &str) -> StudentError {
@@ -143,8 +187,6 @@ struct Reader<'a> {
     path: &'a Path,
     bytes: &'a [u8],
     at: usize,
-    /// Array items so far.
-    items: usize,
 }
 
 type Tables = (BTreeMap<String, Meta>, BTreeMap<String, Entry>);
@@ -207,8 +249,8 @@ impl Reader<'_> {
         let code = self.u32("a tensor type")?;
         let Some(format) = Format::from_gguf(code) else {
             return self.fail(format!(
-                "tensor \"{name}\" has type {code}, which is not supported; \
-                 expected F32, F16, BF16, Q4_0, Q4_1, Q8_0 or Q6_K"
+                "tensor \"{name}\" has type {code}, which is not supported; expected one of {}",
+                Format::names()
             ));
         };
         let Some(length) = format.bytes_for(dims[0], values) else {
@@ -251,7 +293,6 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, kind: u32, depth: usize) -> Result<Meta> {
-        const WHAT: &str = "a metadata value";
         Ok(match kind {
             0 => Meta::Int(self.fixed::<1>(WHAT)?[0].into()),
             1 => Meta::Int(i8::from_le_bytes(self.fixed(WHAT)?).into()),
@@ -262,28 +303,37 @@ impl Reader<'_> {
             6 => Meta::Float(f32::from_le_bytes(self.fixed(WHAT)?).into()),
             7 => Meta::Int((self.fixed::<1>(WHAT)?[0] != 0).into()),
             8 => Meta::Text(self.string(WHAT)?),
-            9 if depth < MAX_DEPTH => {
-                let kind = self.u32("an array type")?;
-                let least = match kind {
-                    0 | 1 | 7 => 1,
-                    2 | 3 => 2,
-                    4..=6 => 4,
-                    9 => 12,
-                    _ => 8,
-                };
-                let count = self.counted("array items", least)?;
-                self.items = self.items.saturating_add(count);
-                if self.items > MAX_ITEMS {
-                    return self.fail(format!("its metadata arrays hold more than {MAX_ITEMS} items"));
-                }
-                Meta::Array((0..count).map(|_| self.value(kind, depth + 1)).collect::<Result<_>>()?)
-            }
-            9 => return self.fail("metadata arrays are nested too deeply"),
+            9 => self.array(depth)?,
             10 => Meta::Int(self.u64(WHAT)?.into()),
             11 => Meta::Int(i64::from_le_bytes(self.fixed(WHAT)?).into()),
             12 => Meta::Float(f64::from_le_bytes(self.fixed(WHAT)?)),
             other => return self.fail(format!("unknown metadata type {other}")),
         })
+    }
+
+    /// Steps over an array; its items are checked to lie in the file.
+    fn array(&mut self, depth: usize) -> Result<Meta> {
+        if depth >= MAX_DEPTH {
+            return self.fail("metadata arrays are nested too deeply");
+        }
+        let kind = self.u32("an array type")?;
+        let least = match kind {
+            0 | 1 | 7 => 1,
+            2 | 3 => 2,
+            4..=6 => 4,
+            8 | 10..=12 => 8,
+            9 => 12,
+            other => return self.fail(format!("unknown metadata type {other}")),
+        };
+        let count = self.counted("array items", least)?;
+        let at = self.at;
+        match kind {
+            8 => (0..count).try_for_each(|_| self.string(WHAT).map(|_| ()))?,
+            9 => (0..count).try_for_each(|_| self.array(depth + 1).map(|_| ()))?,
+            // Within the file: counted as such.
+            _ => self.at += count * least,
+        }
+        Ok(Meta::Array { kind, count, at })
     }
 
     /// A count that the rest of the file could hold, `least` bytes each.

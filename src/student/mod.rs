@@ -14,11 +14,14 @@ pub mod device;
 mod directory;
 mod error;
 mod extractor;
+mod fields;
 #[cfg(test)]
 mod file_tests;
 mod fused;
 mod generate;
 mod gguf;
+#[cfg(test)]
+mod gguf_tests;
 mod gguf_tokenizer;
 mod linear;
 mod lora;
@@ -28,7 +31,9 @@ mod peft;
 mod quant;
 mod rope;
 mod safetensors;
+mod scaling;
 mod tokenizer;
+mod tokenizer_files;
 #[cfg(test)]
 mod tokenizer_tests;
 mod weights;
@@ -36,7 +41,7 @@ mod weights;
 use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
-pub use config::{Family, ModelConfig, RopeScaling};
+pub use config::{Family, ModelConfig};
 pub use error::{Result, StudentError};
 pub use extractor::Reader;
 pub use generate::{Finish, Generated, generate};
@@ -44,6 +49,7 @@ pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};
 pub use model::Model;
 pub(crate) use safetensors::{Shard, write as write_tensors};
+pub use scaling::RopeScaling;
 pub use tokenizer::{ChatTokenizer, Example};
 pub use weights::Weights;
 

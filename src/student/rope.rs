@@ -1,7 +1,7 @@
 //! Rotary position embedding in the half-split form of Hugging Face checkpoints: number `i` of a
 //! head turns with number `i + head_dim / 2`. Su et al. 2021, arXiv:2104.09864.
 
-use super::config::{ModelConfig, RopeScaling};
+use super::config::ModelConfig;
 use super::fused::Turns;
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -9,6 +9,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 #[derive(Clone, Debug)]
 pub(crate) struct Rope {
     frequencies: Vec<f32>,
+    /// On cosines and sines; 1 but for YaRN.
+    magnitude: f32,
     /// `x · swap` puts minus the second half before the first half: a product instead of two
     /// slices and a join, which cost four passes under autodiff.
     swap: Tensor<2>,
@@ -33,14 +35,15 @@ impl Rope {
             swap[i * config.head_dim + i + half] = 1.0;
         }
         let swap = Tensor::from_data(TensorData::new(swap, [config.head_dim, config.head_dim]), device);
-        Rope { frequencies: frequencies(config), swap }
+        let (frequencies, magnitude) = config.rope_scaling.frequencies(config.rope_theta, config.head_dim);
+        Rope { frequencies, magnitude, swap }
     }
 
     /// Cosines and sines at these positions, for one half of a head.
     pub fn turns(&self, positions: &[usize]) -> Turns {
         let half = self.frequencies.len();
         let angles = positions.iter().flat_map(|at| self.frequencies.iter().map(|f| *at as f32 * f));
-        let (cos, sin) = angles.map(|angle| (angle.cos(), angle.sin())).unzip();
+        let (cos, sin) = angles.map(|angle| (self.magnitude * angle.cos(), self.magnitude * angle.sin())).unzip();
         Turns { cos, sin, half }
     }
 
@@ -80,25 +83,6 @@ impl Angles {
     }
 }
 
-/// In f32 throughout, as PyTorch computes them.
-fn frequencies(config: &ModelConfig) -> Vec<f32> {
-    let half = config.head_dim / 2;
-    let theta = config.rope_theta as f32;
-    let plain = (0..half).map(|i| 1.0 / theta.powf((2 * i) as f32 / config.head_dim as f32));
-    match &config.rope_scaling {
-        RopeScaling::None => plain.collect(),
-        RopeScaling::Linear(factor) => plain.map(|f| f / *factor as f32).collect(),
-        RopeScaling::Factors(factors) => plain.zip(factors).map(|(f, factor)| f / factor).collect(),
-        RopeScaling::Llama3 { factor, low, high, original } => plain
-            .map(|f| {
-                let wavelength = std::f64::consts::TAU / f as f64;
-                let kept = ((original / wavelength - low) / (high - low)).clamp(0.0, 1.0);
-                ((1.0 - kept) * f as f64 / factor + kept * f as f64) as f32
-            })
-            .collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +95,8 @@ mod tests {
         for (key, value) in change {
             config[*key] = value.clone();
         }
-        frequencies(&ModelConfig::from_json(&config.to_string(), Path::new("config.json")).unwrap())
+        let config = ModelConfig::from_json(&config.to_string(), Path::new("config.json")).unwrap();
+        config.rope_scaling.frequencies(config.rope_theta, config.head_dim).0
     }
 
     #[test]

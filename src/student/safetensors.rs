@@ -5,8 +5,10 @@ use super::error::{Result, StudentError};
 use super::quant::Format;
 use memmap2::Mmap;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Longest header that is read, in bytes; the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
+/// Most dimensions of one tensor; the models that are read have two.
+const MAX_RANK: usize = 8;
 
 /// An open safetensors file.
 pub(crate) struct Shard {
@@ -31,8 +35,68 @@ struct Entry {
 #[derive(Deserialize)]
 struct Stored {
     dtype: String,
-    shape: Vec<usize>,
+    shape: Shape,
     data_offsets: (usize, usize),
+}
+
+/// Dimensions, few enough that a hostile header cannot fill the memory with them.
+struct Shape(Vec<usize>);
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Shape, D::Error> {
+        struct Dims;
+        impl<'de> Visitor<'de> for Dims {
+            type Value = Shape;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "a list of dimensions")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Shape, A::Error> {
+                let mut dims = Vec::new();
+                while let Some(dim) = seq.next_element()? {
+                    if dims.len() == MAX_RANK {
+                        return Err(A::Error::custom(format!("more than {MAX_RANK} dimensions")));
+                    }
+                    dims.push(dim);
+                }
+                Ok(Shape(dims))
+            }
+        }
+        from.deserialize_seq(Dims)
+    }
+}
+
+/// The header, entry by entry: nothing is kept of what is not a tensor, and no name may come twice.
+struct Header(BTreeMap<String, Stored>);
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Header, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Header;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "an object of tensors")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Header, A::Error> {
+                let mut all = BTreeMap::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == "__metadata__" {
+                        map.next_value::<BTreeMap<String, String>>()?;
+                        continue;
+                    }
+                    let stored = map.next_value().map_err(|e| A::Error::custom(format!("tensor \"{name}\": {e}")))?;
+                    if all.insert(name.clone(), stored).is_some() {
+                        return Err(A::Error::custom(format!("tensor \"{name}\" appears twice")));
+                    }
+                }
+                Ok(Header(all))
+            }
+        }
+        from.deserialize_map(Entries)
+    }
 }
 
 impl Shard {
@@ -70,11 +134,10 @@ fn header(file: &[u8]) -> std::result::Result<BTreeMap<String, Entry>, String> {
     let Some(header) = rest.get(..length) else {
         return Err(format!("truncated: its header has {length} bytes, the file only {}", file.len()));
     };
-    let json: BTreeMap<String, Value> =
-        serde_json::from_slice(header).map_err(|e| format!("its header is not a JSON object: {e}"))?;
+    let Header(stored) = serde_json::from_slice(header)
+        .map_err(|e| format!("its header cannot be read as a JSON object of tensors: {e}"))?;
     let mut entries = Vec::new();
-    for (name, value) in json.into_iter().filter(|(name, _)| name != "__metadata__") {
-        let stored = Stored::deserialize(value).map_err(|e| format!("tensor \"{name}\": {e}"))?;
+    for (name, stored) in stored {
         entries.push((entry(&stored).map_err(|cause| format!("tensor \"{name}\": {cause}"))?, name));
     }
     entries.sort_by_key(|(entry, _)| (entry.bytes.start, entry.bytes.end));
@@ -109,12 +172,12 @@ fn entry(stored: &Stored) -> std::result::Result<Entry, String> {
         "BF16" => Format::BF16,
         other => return Err(format!("numbers of type {other} are not supported; expected F32, F16 or BF16")),
     };
-    let values = stored.shape.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
+    let values = stored.shape.0.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
     let expected = values.and_then(|values| format.bytes_for(1, values));
     let (from, to) = stored.data_offsets;
     match to.checked_sub(from) {
-        Some(length) if Some(length) == expected => Ok(Entry { format, dims: stored.shape.clone(), bytes: from..to }),
-        _ => Err(format!("offsets {from}..{to} do not hold {:?} numbers of type {}", stored.shape, stored.dtype)),
+        Some(length) if Some(length) == expected => Ok(Entry { format, dims: stored.shape.0.clone(), bytes: from..to }),
+        _ => Err(format!("offsets {from}..{to} do not hold {:?} numbers of type {}", stored.shape.0, stored.dtype)),
     }
 }
 
@@ -193,7 +256,16 @@ mod tests {
             ((1u64 << 63).to_le_bytes().to_vec(), "claims a header of 9223372036854775808"),
             (100u64.to_le_bytes().to_vec(), "truncated"),
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n".to_vec(), "LFS pointer"),
-            (file("[]", 0), "not a JSON object"),
+            (file("[]", 0), "a JSON object of tensors"),
+            (file("{\"w\":", 0), "a JSON object of tensors"),
+            (file("{\"__metadata__\":{\"format\":[\"pt\"]}}", 0), "a JSON object of tensors"),
+            (file(&format!("{}{}", "[".repeat(5000), "]".repeat(5000)), 0), "a JSON object of tensors"),
+            (file(&format!("{{{0},{0}}}", &good[1..good.len() - 1]), 8), "\"w\" appears twice"),
+            (
+                file(&one(r#""dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]"#), 4),
+                "more than 8 dimensions",
+            ),
+            (file(&one(r#""dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]"#), 1), "F8_E4M3"),
             (file(&good, 4), "truncated"),
             (file(&good, 12), "behind the last tensor"),
             (file(&one(r#""dtype":"F32","shape":[3],"data_offsets":[0,8]"#), 8), "do not hold"),

@@ -9,7 +9,8 @@ mod tests;
 
 use super::error::{Result, StudentError};
 use super::gguf_tokenizer;
-use super::weights::{Weights, read_text};
+use super::tokenizer_files::{Built, build, directory_parts};
+use super::weights::Weights;
 use crate::template::{ChatTemplate, Message, Rendered};
 use control::Control;
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub struct Example {
 pub struct ChatTokenizer {
     model: String,
     tokenizer: Tokenizer,
+    /// For what opens a text, where that gets a space of its own.
+    opening: Option<Tokenizer>,
     template: ChatTemplate,
     control: Control,
     /// Whether the vocabulary is written in GPT-2's alphabet of bytes.
@@ -75,14 +78,16 @@ impl ChatTokenizer {
 
     pub(crate) fn new(path: &Path, parts: Parts) -> Result<ChatTokenizer> {
         let model = path.display().to_string();
-        let bytes = parts.tokenizer.to_string();
-        let mut tokenizer = Tokenizer::from_bytes(bytes.as_bytes())
-            .map_err(|e| StudentError::file(path, format!("the tokenizer cannot be built: {e}")))?;
+        let fail = |cause: String| StudentError::file(path, cause);
+        let Built { mut tokenizer, mut opening } = build(&parts.tokenizer).map_err(fail)?;
         let unknown = parts.tokenizer["model"]["unk_token"].as_str();
-        let control = Control::claim(&mut tokenizer, unknown)
-            .map_err(|e| StudentError::file(path, format!("its control tokens cannot be read: {e}")))?;
+        let claim = |tokenizer: &mut Tokenizer| {
+            Control::claim(tokenizer, unknown).map_err(|e| fail(format!("its control tokens cannot be read: {e}")))
+        };
+        let control = claim(&mut tokenizer)?;
+        opening.as_mut().map(claim).transpose()?;
         let byte_level = parts.tokenizer["decoder"].to_string().contains("\"ByteLevel\"");
-        let chat = |cause: String| StudentError::Chat { model: model.clone(), cause };
+        let chat = |cause: String| StudentError::chat(&model, cause);
         let Some(source) = parts.template else {
             return Err(chat(
                 "there is none; a student needs one (chat_template.jinja, an entry in \
@@ -96,6 +101,7 @@ impl ChatTokenizer {
         let mut chat = ChatTokenizer {
             model,
             tokenizer,
+            opening,
             template,
             control,
             byte_level,
@@ -157,22 +163,25 @@ impl ChatTokenizer {
     /// Plain text to ids; nothing in it is taken for a control token. Where a vocabulary takes the
     /// text of one for a word, that word is torn apart.
     pub fn encode_text(&self, text: &str) -> Result<Vec<u32>> {
-        let ids = self.encode_piece(text)?;
+        self.encode_by(&self.tokenizer, text)
+    }
+
+    fn encode_by(&self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
+        let encode = |tokenizer: &Tokenizer, text: &str| {
+            tokenizer.encode_fast(text, false).map(|encoding| encoding.get_ids().to_vec()).map_err(|e| self.fail(e))
+        };
+        let ids = encode(tokenizer, text)?;
         if !ids.iter().any(|id| self.control.has(*id)) {
             return Ok(ids);
         }
         let mut ids = Vec::new();
-        for piece in self.control.torn(text) {
-            ids.extend(self.encode_piece(piece)?);
+        for (at, piece) in self.control.torn(text).into_iter().enumerate() {
+            ids.extend(encode(if at == 0 { tokenizer } else { &self.tokenizer }, piece)?);
         }
         match ids.iter().find(|id| self.control.is_forbidden(**id)) {
             Some(id) => Err(self.fail(format!("plain text encodes to the control token {id}"))),
             None => Ok(ids),
         }
-    }
-
-    fn encode_piece(&self, text: &str) -> Result<Vec<u32>> {
-        Ok(self.tokenizer.encode_fast(text, false).map_err(|e| self.fail(e))?.get_ids().to_vec())
     }
 
     /// Ids to text, without the tokens that the files call special.
@@ -208,7 +217,7 @@ impl ChatTokenizer {
     }
 
     fn fail(&self, cause: impl std::fmt::Display) -> StudentError {
-        StudentError::Chat { model: self.model.clone(), cause: cause.to_string() }
+        StudentError::chat(&self.model, cause)
     }
 
     /// Control tokens are looked for between the messages only; the text from one to the next is
@@ -226,24 +235,28 @@ impl ChatTokenizer {
                 at += text[at..].chars().next().map_or(1, char::len_utf8);
                 continue;
             };
-            self.encode_between(&text[from..at], trim, special.lstrip, &mut ids)?;
+            self.encode_between(text, from..at, [trim, special.lstrip], &mut ids)?;
             ids.push(special.id);
             at += special.text.len();
             (from, trim) = (at, special.rstrip);
         }
-        self.encode_between(&text[from..], trim, false, &mut ids)?;
+        self.encode_between(text, from..text.len(), [trim, false], &mut ids)?;
         Ok(ids)
     }
 
-    fn encode_between(&self, mut text: &str, trim_start: bool, trim_end: bool, ids: &mut Vec<u32>) -> Result<()> {
-        if trim_start {
+    /// What stands from one control token to the next; `trim` says on which sides the tokens take
+    /// white space along.
+    fn encode_between(&self, text: &str, at: Range<usize>, trim: [bool; 2], ids: &mut Vec<u32>) -> Result<()> {
+        let opening = self.opening.as_ref().filter(|_| at.start == 0);
+        let mut text = &text[at];
+        if trim[0] {
             text = text.trim_start();
         }
-        if trim_end {
+        if trim[1] {
             text = text.trim_end();
         }
         if !text.is_empty() {
-            ids.extend(self.encode_text(text)?);
+            ids.extend(self.encode_by(opening.unwrap_or(&self.tokenizer), text)?);
         }
         Ok(())
     }
@@ -271,55 +284,4 @@ fn tokenizer_config(template: &str, named: &[(&str, &str)]) -> Value {
     }
     config.insert("chat_template".into(), template.into());
     Value::Object(config)
-}
-
-/// Reads the tokenizer files of a Hugging Face directory.
-fn directory_parts(path: &Path) -> Result<Parts> {
-    let json = |name: &str| -> Result<Option<Value>> {
-        let at = path.join(name);
-        let Some(text) = read_text(&at)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|e| StudentError::file(&at, format!("not JSON: {e}")))
-    };
-    let tokenizer = json("tokenizer.json")?.ok_or_else(|| {
-        StudentError::file(path.join("tokenizer.json"), "not found; slow tokenizers (tokenizer.model) are not read")
-    })?;
-    let config = json("tokenizer_config.json")?.unwrap_or(Value::Null);
-    let map = json("special_tokens_map.json")?.unwrap_or(Value::Null);
-    let template = match read_text(&path.join("chat_template.jinja"))? {
-        Some(template) => Some(template),
-        None => template_entry(config.get("chat_template").unwrap_or(&Value::Null)),
-    };
-    let mut named = Vec::new();
-    for name in ["bos_token", "eos_token", "pad_token", "unk_token"] {
-        let text = |json: &Value| {
-            let value = json.get(name)?;
-            value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
-        };
-        if let Some(text) = text(&config).or_else(|| text(&map)) {
-            named.push((name.to_owned(), text));
-        }
-    }
-    let mut stops = BTreeSet::new();
-    for file in ["generation_config.json", "config.json"] {
-        let ids = json(file)?.and_then(|json| json.get("eos_token_id").cloned()).unwrap_or(Value::Null);
-        let ids = ids.as_array().cloned().unwrap_or_else(|| vec![ids]);
-        stops.extend(ids.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()));
-    }
-    let eos = named.iter().find(|(name, _)| name == "eos_token");
-    let added = tokenizer.get("added_tokens").and_then(Value::as_array);
-    if let (Some((_, eos)), Some(added)) = (eos, added) {
-        let is_eos = |token: &&Value| token.get("content").and_then(Value::as_str) == Some(eos);
-        let id = added.iter().find(is_eos).and_then(|token| token.get("id")?.as_u64());
-        stops.extend(id.and_then(|id| u32::try_from(id).ok()));
-    }
-    Ok(Parts { tokenizer, template, named, stops })
-}
-
-/// One template, or a list of named ones of which `default` counts.
-fn template_entry(entry: &Value) -> Option<String> {
-    if let Some(list) = entry.as_array() {
-        let default = list.iter().find(|one| one.get("name").and_then(Value::as_str) == Some("default"))?;
-        return default.get("template")?.as_str().map(str::to_owned);
-    }
-    entry.as_str().map(str::to_owned)
 }

@@ -150,3 +150,70 @@ fn a_directory_gives_template_and_stops_from_wherever_they_stand() {
     let tokenizer = load().unwrap();
     assert_eq!(shown(&tokenizer, &tokenizer.prompt(&[Message::user("x")]).unwrap()), "[1]user\nx[2]\n[1]assistant\n");
 }
+
+#[test]
+fn what_would_end_the_program_or_change_from_run_to_run_is_refused_by_name() {
+    let refused = |change: &dyn Fn(&mut Value), says: &str| {
+        let mut json = tokenizer_json();
+        change(&mut json);
+        let error = chat_of(json, Some(TEMPLATE)).err().unwrap_or_else(|| panic!("must be refused: {says}"));
+        assert!(error.contains(says) && error.starts_with("tiny: "), "expected \"{says}\" in: {error}");
+    };
+    refused(&|json| *json = json!([]), "not a JSON object");
+    refused(&|json| json["model"]["type"] = "Unigram".into(), "\"Unigram\"");
+    refused(&|json| json["model"]["dropout"] = 0.1.into(), "\"dropout\"");
+    refused(&|json| json["model"]["continuing_subword_prefix"] = "##".into(), "continuing_subword_prefix");
+    refused(&|json| json["model"]["vocab"] = Value::Null, "\"vocab\"");
+    refused(&|json| json["model"]["vocab"]["a"] = (-1).into(), "cannot be built");
+    // The library copies this into a buffer as long as the longest token, and panics.
+    refused(&|json| json["model"]["merges"] = json!([["<|endoftext|>", "<|im_start|>"]]), "not in the vocabulary");
+    refused(&|json| json["model"]["merges"] = json!(["a b c"]), "\"b c\"");
+    refused(&|json| json["model"]["merges"] = json!([7]), "not a pair");
+    refused(&|json| json["normalizer"] = json!({"type": "Precompiled", "precompiled_charsmap": "AA"}), "Precompiled");
+    let nested = json!({"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]});
+    refused(&|json| json["pre_tokenizer"] = nested.clone(), "UnicodeScripts");
+    let strip = json!({"type": "Strip", "content": " ", "start": 0, "stop": 9});
+    refused(&|json| json["decoder"] = strip.clone(), "Strip");
+    refused(&|json| json["decoder"] = "ByteLevel".into(), "decoder");
+}
+
+#[test]
+fn a_tokenizer_file_cuts_nothing_off_and_adds_nothing() {
+    let mut json = tokenizer_json();
+    json["truncation"] = json!({"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0});
+    json["padding"] = json!({"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
+        "pad_type_id": 0, "pad_token": "<|endoftext|>"});
+    json["model"]["merges"] = json!(["#version: 0.2"]);
+    let ids = |json: Value| chat_of(json, Some(TEMPLATE)).unwrap().encode_text("a longer text").unwrap();
+    assert_eq!(ids(json), ids(tokenizer_json()));
+}
+
+#[test]
+fn a_chat_template_may_hold_any_signs() {
+    // In "{%}" opening and end share a sign.
+    for template in ["{%}", "{%", "%}{%", "{%-%}", "{% generation %}{%}", "{{"] {
+        assert!(chat(Some(template)).is_err(), "{template}");
+    }
+}
+
+#[test]
+fn a_chat_template_without_end_is_stopped() {
+    for template in [
+        "{{ messages | tojson(indent=4294967295) }}",
+        "{{ messages | tojson(4294967295) }}",
+        "{{ 'x' * 4000000000 }}",
+        "{{ 'x' | indent(4000000000) }}",
+        "{{ '%4000000000d' | format(1) }}",
+        "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+        "{% set n = namespace(x='xxxxxxxx') %}{% for a in range(64) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+        "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+    ] {
+        let whole = format!("{template}{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}");
+        let error = chat(Some(&whole)).err().expect(template);
+        assert!(error.contains("cannot be rendered"), "{error}");
+    }
+    // What a long conversation needs is far below.
+    let tokenizer = chat(Some(TEMPLATE)).unwrap();
+    let long: Vec<Message> = (0..200).map(|_| Message::user("word ".repeat(2000))).collect();
+    assert!(tokenizer.prompt(&long).unwrap().len() > 2_000_000);
+}

@@ -2,10 +2,11 @@
 //! Face names and layouts. Every tensor is used or listed, every parameter is filled, or it is an
 //! error that names the tensor.
 
-use super::config::{Family, ModelConfig, RopeScaling};
+use super::config::{Family, ModelConfig};
 use super::error::{Result, StudentError};
 use super::gguf::Gguf;
 use super::safetensors::Shard;
+use super::scaling::RopeScaling;
 use memmap2::Mmap;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +14,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// `config.json` and index files above this size are refused, in bytes.
-const MAX_JSON: u64 = 64 << 20;
+/// Configurations, indices and templates above this size are refused, in bytes; known ones stay below a tenth.
+const MAX_JSON: u64 = 4 << 20;
+
+/// Where a GGUF file keeps one divisor for each rotary frequency.
+const ROPE_TABLE: &str = "rope_freqs.weight";
 
 /// An opened model: its shape and its tensors.
 pub struct Weights {
@@ -34,7 +38,11 @@ impl Weights {
     pub fn open(path: &Path) -> Result<Weights> {
         let kind = std::fs::metadata(path).map_err(|e| StudentError::file(path, e))?;
         let (config, source) = if kind.is_dir() { directory(path)? } else { single(path)? };
-        Ok(Weights { path: path.to_owned(), config, source, used: BTreeSet::new() })
+        let mut used = BTreeSet::new();
+        if let (RopeScaling::Factors(_), Source::Gguf { .. }) = (&config.rope_scaling, &source) {
+            used.insert(ROPE_TABLE.to_owned());
+        }
+        Ok(Weights { path: path.to_owned(), config, source, used })
     }
 
     /// The model's shape.
@@ -108,7 +116,7 @@ impl Weights {
         };
         let mut listed = Vec::new();
         for name in all.into_iter().filter(|name| !self.used.contains(*name)) {
-            let derived = name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight";
+            let derived = name.ends_with("rotary_emb.inv_freq");
             let spare = self.config.tied && name == "lm_head.weight";
             if !derived && !spare {
                 let cause = format!("tensor \"{name}\" has no place in this architecture; the result would be wrong");
@@ -123,7 +131,7 @@ impl Weights {
 /// Maps a file; a download pointer or an empty file is named as such.
 pub(crate) fn map(path: &Path) -> Result<Mmap> {
     let fail = |cause: String| StudentError::file(path, cause);
-    let file = File::open(path).map_err(|e| fail(e.to_string()))?;
+    let file = open(path).map_err(|e| fail(e.to_string()))?;
     let length = file.metadata().map_err(|e| fail(e.to_string()))?.len();
     if length == 0 {
         return Err(fail("the file is empty".into()));
@@ -137,17 +145,30 @@ pub(crate) fn map(path: &Path) -> Result<Mmap> {
     Ok(map)
 }
 
-/// Reads a small text file, or `None` where there is none.
+/// Opens a regular file; a pipe would wait for ever, a device would never end.
+fn open(path: &Path) -> std::io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    File::open(path)
+}
+
+/// Reads a small text file; `None` where there is none.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>> {
-    let file = match File::open(path) {
+    read_text_of(path, MAX_JSON)
+}
+
+/// Reads a text file of at most this many bytes; `None` where there is none.
+pub(crate) fn read_text_of(path: &Path, most: u64) -> Result<Option<String>> {
+    let file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StudentError::file(path, error)),
     };
     let mut text = String::new();
-    file.take(MAX_JSON + 1).read_to_string(&mut text).map_err(|e| StudentError::file(path, e))?;
-    if text.len() as u64 > MAX_JSON {
-        return Err(StudentError::file(path, format!("larger than {MAX_JSON} bytes")));
+    file.take(most + 1).read_to_string(&mut text).map_err(|e| StudentError::file(path, e))?;
+    if text.len() as u64 > most {
+        return Err(StudentError::file(path, format!("larger than {most} bytes")));
     }
     if text.starts_with("version https://git-lfs") {
         return Err(StudentError::file(path, "this is a Git LFS pointer, not the file; run `git lfs pull`"));
@@ -223,15 +244,21 @@ fn single(path: &Path) -> Result<(ModelConfig, Source)> {
     }
     let file = Gguf::open(path)?;
     let mut config = ModelConfig::from_gguf(&file)?;
-    if file.has("rope_freqs.weight") {
-        let entry = &file.tensors()["rope_freqs.weight"];
+    if let Some(entry) = file.tensors().get(ROPE_TABLE) {
         let factors = entry.format.to_f32(file.bytes(entry));
-        if factors.len() != config.head_dim / 2 || !factors.iter().all(|f| f.is_finite() && *f > 0.0) {
-            return Err(StudentError::file(path, "rope_freqs.weight does not hold one divisor per frequency"));
-        }
-        config.rope_scaling = RopeScaling::Factors(factors);
+        config.rope_scaling = match config.rope_scaling {
+            RopeScaling::None => RopeScaling::Factors(factors),
+            RopeScaling::Linear(all) => RopeScaling::Factors(factors.iter().map(|f| f * all as f32).collect()),
+            _ => return Err(StudentError::file(path, "rope_freqs.weight beside YaRN is not supported")),
+        };
+        config = config.checked(path)?;
     }
-    let names = file.tensors().keys().map(|name| (hf_name(name), name.clone())).collect();
+    let mut names = BTreeMap::new();
+    for name in file.tensors().keys() {
+        if let Some(other) = names.insert(hf_name(name), name.clone()) {
+            return Err(StudentError::file(path, format!("tensors \"{other}\" and \"{name}\" are the same one")));
+        }
+    }
     Ok((config, Source::Gguf { file, names }))
 }
 

@@ -80,7 +80,9 @@ impl ChatTemplate {
     }
 
     fn render_text(&self, messages: &[Message], ask: bool) -> Result<String, ChatTemplateError> {
-        let environment = self.environment()?;
+        let mut environment = self.environment()?;
+        let letters: usize = messages.iter().map(|message| message.content.len()).sum();
+        environment.set_fuel(Some(FUEL + letters as u64));
         let template = environment.get_template(NAME).map_err(refusal)?;
         let role = |speaker| match speaker {
             Speaker::System => "system",
@@ -118,6 +120,11 @@ impl ChatTemplate {
 }
 
 const NAME: &str = "chat_template";
+/// What a template may spend besides one unit for each byte of the messages: an instruction costs one, 64 bytes cost one.
+/// Published templates spend some hundreds a message.
+const FUEL: u64 = 100_000;
+/// The widest indentation of JSON, in spaces.
+const MAX_INDENT: usize = 16;
 const RAISED: &str = "\u{1}";
 
 fn refusal(error: Error) -> ChatTemplateError {
@@ -132,7 +139,8 @@ fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(start) = rest.find("{%") {
-        let Some(length) = rest[start..].find("%}") else { break };
+        // From behind the opening: in "{%}" the two share a sign.
+        let Some(length) = rest[start + 2..].find("%}").map(|length| length + 2) else { break };
         let tag = &rest[start..start + length + 2];
         out.push_str(&rest[..start]);
         let word = tag[2..length].trim_matches(|c: char| c == '-' || c == '+' || c.is_whitespace());
@@ -185,6 +193,14 @@ fn unmark(marked: &str, [open, close]: [char; 2]) -> Option<Rendered> {
 /// Python's `json.dumps(value, ensure_ascii=False)`; the engine's own filter also escapes for HTML.
 /// Keys come sorted, not in the order of the template: only templates that print literal maps differ.
 fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
+    let indent = indent.map_or_else(|| options.get("indent"), |indent| Ok(Some(indent)))?;
+    // The filter is called from outside the engine, where nobody counts what it spends.
+    if indent.clone().and_then(|indent| usize::try_from(indent).ok()).is_some_and(|indent| indent > MAX_INDENT) {
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            format!("tojson: more than {MAX_INDENT} spaces of indent"),
+        ));
+    }
     let escaped = minijinja::filters::tojson(value, indent, options)?;
     let mut rest = escaped.as_str().unwrap_or_default();
     let mut out = String::with_capacity(rest.len());
