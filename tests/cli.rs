@@ -11,8 +11,8 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 10] =
-    ["run", "debate", "distill", "train", "extract", "answer", "score", "compare", "report", "model"];
+const VERBS: [&str; 11] =
+    ["run", "debate", "distill", "train", "extract", "answer", "score", "compare", "report", "merge", "model"];
 
 const SCHEMA: &str = r#"
 [[entities]]

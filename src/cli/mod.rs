@@ -6,6 +6,7 @@ pub mod debate;
 pub mod distill;
 pub mod extract;
 pub mod learn;
+pub mod merge;
 pub mod model;
 pub mod report;
 pub mod run;
@@ -89,6 +90,8 @@ pub enum Verb {
     Compare(compare::Args),
     /// The pages of a run: report.html, report.md and report.csv
     Report(report::Args),
+    /// Add an adapter into the weights of its model, verified
+    Merge(merge::Args),
     /// Put model weights into the cache
     Model(model::ModelArgs),
 }
@@ -139,6 +142,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),
         Verb::Report(args) => report::run(args, &cli.common),
+        Verb::Merge(args) => merge::run(args, &cli.common),
         Verb::Model(args) => model::run(args, &cli.common),
     }
 }

@@ -2,8 +2,10 @@
 //! nothing can be misconfigured. Unknown keys are refused with the nearest known one.
 
 mod file;
+mod lora;
 mod plan;
 pub mod schema_file;
 
-pub use file::{Config, DataSection, EvalSection, FilterSection, LoraSection, TeamSection, TrainSection};
+pub use file::{Config, DataSection, EvalSection, FilterSection, TeamSection, TrainSection};
+pub use lora::{LoraSection, TARGETS, TargetModules};
 pub use plan::{ConfigError, Mode, Plan};
