@@ -17,6 +17,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
+# Nothing is asked of a hub.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 import torch
 from adapters import PATTERNS
 from gradients import FAMILIES, TARGETS, base, randomise_adapter, tokenizer
@@ -64,7 +67,8 @@ def load(path):
 def with_adapter(model, path):
     """PEFT's own loading; a key that is missing or left over, which PEFT only warns of, is an error."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("error", RuntimeWarning)
         adapted = PeftModel.from_pretrained(model, path)
     expected = {key.replace(".default", "") for key in adapted.state_dict() if "lora_" in key}
     found = set(load_file(path / "adapter_model.safetensors"))
@@ -102,6 +106,9 @@ def merged_is_peft(what, model, adapter, reference, home, most=MOST):
     SEEN.append((f"{what}: as the program sees it", told["max_deviation"]))
     ids, again = probe(out), load(out)
     live = logits(reference, ids)
+    with reference.disable_adapter():
+        changed = (live - logits(reference, ids)).abs().max().item()
+    assert changed > 100 * most, f"{what}: the adapter changes next to nothing ({changed})"
     compare(f"{what}: transformers on ours, PEFT live", logits(again, ids), live, most)
     answer = dict(max_new_tokens=24, do_sample=False, attention_mask=torch.ones_like(ids))
     assert reference.generate(input_ids=ids, **answer).tolist() == again.generate(input_ids=ids, **answer).tolist(), what

@@ -137,12 +137,12 @@ impl Adapter {
         (x.matmul(self.a.clone()) * self.scale).matmul(self.b.clone())
     }
 
-    /// `s·AB`, the dense update.
+    /// `s·AB`, the dense update, rounded in the order of PEFT's merge.
     ///
     /// # Shapes
     /// → `[in, out]`
     pub fn dense(&self) -> Tensor<2> {
-        (self.a.clone().inner() * self.scale).matmul(self.b.clone().inner())
+        self.a.clone().inner().matmul(self.b.clone().inner()) * self.scale
     }
 }
 

@@ -126,6 +126,9 @@ impl Rule {
             Some(value) => {
                 let wrong = || format!("\"layers_to_transform\": expected whole numbers, found {}", shown(value));
                 let items = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+                if items.len() > MAX_ENTRIES {
+                    return Err(wrong());
+                }
                 Some(items.iter().map(|item| item.as_i64().ok_or_else(wrong)).collect::<Read<Vec<i64>>>()?)
             }
         };
