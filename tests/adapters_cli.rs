@@ -86,8 +86,8 @@ fn a_merged_model_is_whole_and_scores_as_base_and_adapter() {
         let pairs = scores(&with, &ids).into_iter().zip(scores(&again, &ids));
         let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst <= 1e-4, "{family}, {adapter}: {worst}");
-        let answer = again.generate(&[ids.clone()], 40).unwrap();
-        assert_eq!(answer[0].ids, with.generate(&[ids], 40).unwrap()[0].ids, "{family}, {adapter}");
+        let answer = |student: &Student| student.generate(std::slice::from_ref(&ids), 40).unwrap().remove(0).ids;
+        assert_eq!(answer(&again), answer(&with), "{family}, {adapter}");
     }
 }
 
@@ -208,4 +208,22 @@ fn a_merged_model_reads_documents_as_base_and_adapter_do() {
     let merged = read(&["--system", "base", "--set", "base_model=out"]);
     let adapted = read(&["--system", "student", "--adapter", adapter.to_str().unwrap()]);
     assert_eq!(merged, adapted);
+
+    // The experiment's own adapter settings are checked before any work.
+    for (set, says) in [
+        (
+            "lora.target_modules=[\"q_proj\",\"lm_head\"]",
+            "lora.target_modules is … \"lm_head\" …; expected \"all-linear\"",
+        ),
+        ("lora.target_modules=all", "lora.target_modules is \"all\"; expected \"all-linear\" or a list of q_proj"),
+        ("lora.dropout=1.0", "lora.dropout is 1; expected 0 up to, not including, 1"),
+        ("train.loraplus_lr_ratio=0.0", "train.loraplus_lr_ratio is 0; expected 0.001 to 1000"),
+    ] {
+        let (code, _, said) = call(home.path(), &["extract", "a.toml", "notes.txt", "--set", set]);
+        assert_eq!((code, said.contains(says)), (2, true), "{said}");
+    }
+    // A good one gets as far as the adapter, which nobody has trained.
+    let (code, _, said) =
+        call(home.path(), &["extract", "a.toml", "notes.txt", "--set", "lora.target_modules=all-linear"]);
+    assert_eq!((code, said.contains("the student has to be trained first")), (1, true), "{said}");
 }

@@ -304,7 +304,7 @@ fn weights_cut_anywhere_are_an_error_that_names_the_file() {
     let model = model("adapters/qwen2");
     for end in (0..whole.len()).step_by(13) {
         std::fs::write(dir.path().join(WEIGHTS), &whole[..end]).unwrap();
-        let error = model.clone().with_peft(dir.path()).err().expect("a cut file must be refused").to_string();
+        let error = model.clone().with_peft(dir.path()).expect_err("a cut file must be refused").to_string();
         assert!(error.contains(WEIGHTS), "{end}: {error}");
     }
 }

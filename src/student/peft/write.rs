@@ -53,10 +53,10 @@ pub(super) struct AdaptedLayer {
 
 /// The last part of a name where it says the same of all layers that end in it, else full names.
 /// Sorted.
-fn shortest<'a>(
-    layers: &'a [AdaptedLayer],
+fn shortest(
+    layers: &[AdaptedLayer],
     alike: impl Fn(&[&AdaptedLayer]) -> bool,
-) -> impl Iterator<Item = (&'a str, &'a AdaptedLayer)> {
+) -> impl Iterator<Item = (&str, &AdaptedLayer)> {
     let mut by_end: BTreeMap<&str, Vec<&AdaptedLayer>> = BTreeMap::new();
     layers.iter().for_each(|layer| by_end.entry(last_part(&layer.name)).or_default().push(layer));
     let mut named = BTreeMap::new();
