@@ -2,6 +2,7 @@
 //! `scripts/golden/gradients.py` and `scripts/golden/adapters.py`.
 
 use burn::tensor::{Device, Tensor};
+use rand::SeedableRng;
 use safetensors::SafeTensors;
 use serde_json::Value;
 use std::ops::Range;
@@ -67,10 +68,24 @@ fn rows() -> Vec<(Vec<u32>, Range<usize>)> {
     rows.iter().map(row).collect()
 }
 
+/// The same adapter with a dropout that never drops anything: training then takes the path that is
+/// composed of single operations.
+fn composed(family: &str, adapter: &str) -> Model {
+    let (from, dir) = (golden(family).join(adapter), tempfile::tempdir().unwrap());
+    let text = std::fs::read_to_string(from.join("adapter_config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["lora_dropout"] = 1e-300.into();
+    std::fs::write(dir.path().join("adapter_config.json"), config.to_string()).unwrap();
+    let weights = "adapter_model.safetensors";
+    std::fs::copy(from.join(weights), dir.path().join(weights)).unwrap();
+    load(family).with_peft(dir.path()).unwrap().0
+}
+
 /// Summed loss, and each factor's gradient by name in PEFT's orientation.
 fn losses_and_gradients(model: &Model, prefix: &[u32], rows: &[Row]) -> (f32, Vec<(String, Vec<f32>)>) {
     let tracked = model.tracked();
-    let loss = tracked.loss_sum(prefix, rows, None).unwrap();
+    let mut rng = rand_chacha::ChaCha12Rng::seed_from_u64(1);
+    let loss = tracked.loss_sum(prefix, rows, Some(&mut rng)).unwrap();
     let slopes = loss.backward();
     let gradient = |(name, factor): (String, Tensor<2>)| {
         let gradient = factor.grad(&slopes).unwrap_or_else(|| panic!("{name} has no gradient"));
@@ -90,9 +105,15 @@ fn every_factors_gradient_is_that_of_peft_with_and_without_a_shared_prefix() {
     let (prefix, shared) = share(&borrowed);
     assert_eq!(prefix, [1, 67, 90, 205], "the last token before a learned one stays in its row");
     for family in FAMILIES {
-        let (golden, model) = (Numbers::of(&format!("{family}/gradients.safetensors")), adapted(family, "adapter"));
-        for (form, prefix, rows) in [("padded batch", &[][..], &plain), ("shared prefix", prefix, &shared)] {
-            let (loss, gradients) = losses_and_gradients(&model, prefix, rows);
+        let golden = Numbers::of(&format!("{family}/gradients.safetensors"));
+        let (fused, composed) = (adapted(family, "adapter"), composed(family, "adapter"));
+        for (form, model, prefix, rows) in [
+            ("fused, no prefix", &fused, &[][..], &plain),
+            ("fused, shared prefix", &fused, prefix, &shared),
+            ("composed, no prefix", &composed, &[][..], &plain),
+            ("composed, shared prefix", &composed, prefix, &shared),
+        ] {
+            let (loss, gradients) = losses_and_gradients(model, prefix, rows);
             let theirs = golden.floats("loss")[0];
             let of_loss = (loss - theirs).abs() / theirs;
             assert_eq!(gradients.len(), 2 * 2 * 7);
@@ -109,6 +130,23 @@ fn every_factors_gradient_is_that_of_peft_with_and_without_a_shared_prefix() {
             }
             println!("{family}, {form}: loss {of_loss:e}, gradients {:e} ({})", of_gradients.0, of_gradients.1);
             assert!(of_loss <= 1e-5, "{family}, {form}: {loss} {theirs}");
+        }
+    }
+}
+
+#[test]
+fn gradients_of_layers_with_ranks_of_their_own_are_the_same_on_both_paths() {
+    let examples = rows();
+    let borrowed: Vec<_> = examples.iter().map(|(ids, range)| (&ids[..], range.clone())).collect();
+    let (prefix, shared) = share(&borrowed);
+    for family in FAMILIES {
+        let fused = losses_and_gradients(&adapted(family, "patterns"), prefix, &shared);
+        let composed = losses_and_gradients(&composed(family, "patterns"), prefix, &shared);
+        assert!((fused.0 - composed.0).abs() <= 1e-5 * composed.0, "{family}: {} {}", fused.0, composed.0);
+        assert!(fused.1.len() >= 6 && fused.1.len() == composed.1.len());
+        for ((name, ours), (_, theirs)) in fused.1.iter().zip(&composed.1) {
+            let apart = relative(ours, theirs);
+            assert!(apart <= 1e-4 && theirs.iter().any(|x| x.abs() > 1e-3), "{family}, {name}: {apart}");
         }
     }
 }
@@ -167,7 +205,6 @@ fn a_fresh_adapter_has_the_layers_that_were_asked_for_and_changes_nothing_yet() 
 #[test]
 fn dropout_zeroes_inputs_of_the_adapters_alone_and_keeps_their_mean() {
     // With dropout the loss differs from draw to draw; without adapters it never does.
-    use rand::SeedableRng;
     let examples = rows();
     let borrowed: Vec<_> = examples.iter().map(|(ids, range)| (&ids[..], range.clone())).collect();
     let (prefix, shared) = share(&borrowed);
