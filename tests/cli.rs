@@ -11,7 +11,7 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "run",
     "debate",
     "distill",
@@ -22,6 +22,7 @@ const VERBS: [&str; 14] = [
     "score",
     "compare",
     "report",
+    "merge",
     "model",
     "doctor",
     "schema",

@@ -45,6 +45,7 @@ const LAYERS: [Layer; 13] = [
             "burn",
             "tokenizers",
             "safetensors",
+            "fancy_regex",
             "memmap2",
             "half",
             "rand",

@@ -7,7 +7,7 @@ use crate::eval::{Mode, Rules, score};
 use crate::ie::Document;
 use crate::report::{Stage, TrainingPoint};
 use crate::store::{Manifest, is_done, read_jsonl, write_atomic};
-use crate::student::{LoraConfig, Model, Reader, Student, TARGETS};
+use crate::student::{LoraConfig, Model, Reader, Student};
 use crate::template::corpus::Line;
 use crate::trace::Trace;
 use crate::train::{ExcessLength, Fitted, Hooks, Item, LogLine, Schedule, TrainConfig, TrainError, fit};
@@ -124,8 +124,7 @@ fn publish(fitted: &Fitted, out: &Path) -> Result<()> {
 /// The settings of a plan as training takes them.
 pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
     let (train, lora) = (&plan.config().train, &plan.config().lora);
-    let targets =
-        if lora.target_modules.is_empty() { TARGETS.map(str::to_owned).to_vec() } else { lora.target_modules.clone() };
+    let targets = lora.target_modules.names();
     let schedule = match train.lr_scheduler.as_str() {
         "constant" => Schedule::Constant,
         "linear" => Schedule::Linear,
@@ -138,6 +137,7 @@ pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
         learning_rate: train.learning_rate,
         schedule,
         warmup_ratio: train.warmup_ratio,
+        loraplus_lr_ratio: train.loraplus_lr_ratio,
         weight_decay: train.weight_decay,
         adam_beta1: train.adam_beta1,
         adam_beta2: train.adam_beta2,

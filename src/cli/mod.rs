@@ -7,6 +7,7 @@ pub mod distill;
 pub mod doctor;
 pub mod extract;
 pub mod learn;
+pub mod merge;
 pub mod model;
 pub mod refusals;
 pub mod report;
@@ -97,6 +98,8 @@ pub enum Verb {
     Compare(compare::Args),
     /// The pages of a run: report.html, report.md and report.csv
     Report(report::Args),
+    /// Add an adapter into the weights of its model, verified
+    Merge(merge::Args),
     /// Put model weights into the cache
     Model(model::ModelArgs),
     /// What a run needs: device, model, disk, server; what is missing and the way out
@@ -165,6 +168,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),
         Verb::Report(args) => report::run(args, &cli.common),
+        Verb::Merge(args) => merge::run(args, &cli.common),
         Verb::Model(args) => model::run(args, &cli.common),
         Verb::Doctor(args) => doctor::run(args, &cli.common),
         Verb::Schema(args) => shape::schema(args, &cli.common),

@@ -166,7 +166,7 @@ pub fn page(
         config: vec![
             fact("Team", format!("{} of {}", config.team.protocol, config.team.model)),
             fact("Student", config.base_model.clone()),
-            fact("LoRA", format!("r {}, alpha {}, all linear layers", config.lora.r, config.lora.alpha)),
+            fact("LoRA", format!("r {}, alpha {}, {}", config.lora.r, config.lora.alpha, config.lora.target_modules)),
             fact("Training", format!("{} epochs, peak learning rate {}, {} examples a step", config.train.num_epochs, config.train.learning_rate, config.train.micro_batch_size * config.train.gradient_accumulation_steps)),
             fact("Filter", format!("entities from {}, relations from {}, mode {}", config.filter.threshold, config.filter.relation_threshold, config.filter.mode)),
             fact("Seed", config.seed.to_string()),

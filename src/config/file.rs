@@ -1,5 +1,6 @@
 //! The experiment file, section by section: each key with its unit, its default and its price.
 
+use super::LoraSection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -125,22 +126,6 @@ pub struct FilterSection {
     pub negatives_share: f64,
 }
 
-/// Adapters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LoraSection {
-    /// Rank. Default 16.
-    pub r: usize,
-    /// Strength; the update is scaled by `alpha / r`. Default 32.
-    pub alpha: f64,
-    /// Share of the adapters' inputs that is zeroed while training. Default 0.
-    pub dropout: f64,
-    /// Scale by `alpha / sqrt(r)`. Default false.
-    pub use_rslora: bool,
-    /// Some of `q_proj` … `down_proj`; empty means all linear layers. Default empty.
-    pub target_modules: Vec<String>,
-}
-
 /// How the adapters are trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -155,6 +140,9 @@ pub struct TrainSection {
     pub lr_scheduler: String,
     /// Share of the steps that warm up. Default 0.1.
     pub warmup_ratio: f64,
+    /// LoRA+ (Hayou et al. 2024, arXiv:2402.12354): the rate of B is that of A times this; 1 is off,
+    /// the paper advises 16. Default 1.
+    pub loraplus_lr_ratio: f64,
     /// Decoupled. Default 0.
     pub weight_decay: f64,
     /// AdamW's first decay. Default 0.9.
@@ -208,12 +196,6 @@ impl Default for FilterSection {
     }
 }
 
-impl Default for LoraSection {
-    fn default() -> LoraSection {
-        LoraSection { r: 16, alpha: 32.0, dropout: 0.0, use_rslora: false, target_modules: vec![] }
-    }
-}
-
 impl Default for TrainSection {
     fn default() -> TrainSection {
         TrainSection {
@@ -222,6 +204,7 @@ impl Default for TrainSection {
             learning_rate: 2e-4,
             lr_scheduler: "cosine".into(),
             warmup_ratio: 0.1,
+            loraplus_lr_ratio: 1.0,
             weight_decay: 0.0,
             adam_beta1: 0.9,
             adam_beta2: 0.999,

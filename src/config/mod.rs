@@ -3,9 +3,11 @@
 
 mod file;
 mod json_schema;
+mod lora;
 mod plan;
 pub mod schema_file;
 
-pub use file::{Config, DataSection, EvalSection, FilterSection, LoraSection, TeamSection, TrainSection};
+pub use file::{Config, DataSection, EvalSection, FilterSection, TeamSection, TrainSection};
 pub use json_schema::{json_schema, keys};
+pub use lora::{LoraSection, TARGETS, TargetModules};
 pub use plan::{ConfigError, Mode, Plan};

@@ -71,15 +71,15 @@ impl Plan {
             ("filter.max_dropped_share", filter.max_dropped_share),
             ("filter.negatives_share", filter.negatives_share),
             ("train.warmup_ratio", train.warmup_ratio),
-            ("lora.dropout", lora.dropout),
         ] {
             within(key, value, 0.0, 1.0)?;
         }
         within("team.temperature", team.temperature, 0.0, 2.0)?;
         within("team.frequency_penalty", team.frequency_penalty, -2.0, 2.0)?;
         within("train.learning_rate", train.learning_rate, 0.0, 1.0)?;
+        within("train.loraplus_lr_ratio", train.loraplus_lr_ratio, 1e-3, 1e3)?;
+        lora.check()?;
         for (key, value) in [
-            ("lora.r", lora.r),
             ("train.num_epochs", train.num_epochs),
             ("train.micro_batch_size", train.micro_batch_size),
             ("train.gradient_accumulation_steps", train.gradient_accumulation_steps),

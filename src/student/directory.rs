@@ -49,3 +49,9 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
 pub(crate) fn write_json(path: &Path, json: &Value) -> Result<()> {
     write_text(path, &format!("{json:#}\n"))
 }
+
+/// Copies a file and forces it to disk.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to).map_err(|e| StudentError::file(from, e))?;
+    File::open(to).and_then(|file| file.sync_all()).map_err(|e| StudentError::file(to, e))
+}

@@ -2,12 +2,12 @@
 //! rank-stabilised scale: Kalajdzievski 2023, arXiv:2312.03732.
 
 use super::error::{Result, StudentError};
+use super::model::linear_name;
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
-/// The seven linear layers of a block, in the order of the forward.
-pub const TARGETS: [&str; 7] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
+pub use crate::config::TARGETS;
 
 /// What to adapt, and how strongly.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,9 @@ pub struct LoraConfig {
     pub rslora: bool,
     /// Share of the inputs of A that is zeroed while training. Default 0.
     pub dropout: f64,
-    /// Names from [`TARGETS`]. Default all seven.
+    /// Layers to adapt, by name or by the end of it from a dot on, as PEFT reads a list of
+    /// `target_modules`: `q_proj`, `mlp.up_proj`, `layers.0.self_attn.q_proj`. The last part is one
+    /// of [`TARGETS`]. Default all seven.
     pub targets: Vec<String>,
 }
 
@@ -52,16 +54,44 @@ impl LoraConfig {
         if self.targets.is_empty() {
             return fail("no target modules; expected some of q_proj … down_proj".into());
         }
-        match self.targets.iter().find(|name| !TARGETS.contains(&name.as_str())) {
+        match self.targets.iter().find(|name| !TARGETS.contains(&last_part(name))) {
             Some(name) => fail(format!("target module \"{name}\" is unknown; expected some of {}", TARGETS.join(", "))),
             None => Ok(()),
         }
     }
 
-    /// Whether a layer of this name is adapted.
-    pub(crate) fn adapts(&self, target: &str) -> bool {
-        self.targets.iter().any(|name| name == target)
+    /// [`check`](LoraConfig::check), and every target is a layer of a model with so many blocks.
+    pub(crate) fn check_for(&self, layers: usize) -> Result<()> {
+        self.check()?;
+        let there = |target: &&String| {
+            (0..layers).any(|layer| (0..TARGETS.len()).any(|place| names(target, &linear_name(layer, place))))
+        };
+        match self.targets.iter().find(|target| !there(target)) {
+            Some(target) => Err(StudentError::Adapter(format!(
+                "target module \"{target}\" matches no layer of this model; it has {} in {layers} blocks, \
+                 \"{}\" to \"{}\"",
+                TARGETS.join(", "),
+                linear_name(0, 0),
+                linear_name(layers.saturating_sub(1), TARGETS.len() - 1),
+            ))),
+            None => Ok(()),
+        }
     }
+
+    /// Whether the layer of this full name is adapted.
+    pub(crate) fn adapts(&self, name: &str) -> bool {
+        self.targets.iter().any(|target| names(target, name))
+    }
+}
+
+/// Whether a target names this module: all of it, or its end from a dot on.
+pub(crate) fn names(target: &str, module: &str) -> bool {
+    module.strip_suffix(target).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
+/// `q_proj` of `model.layers.0.self_attn.q_proj`.
+pub(crate) fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 /// The two factors of one adapted layer, in training orientation.
@@ -71,6 +101,8 @@ pub(crate) struct Adapter {
     pub a: Tensor<2>,
     /// `[rank, out]`
     pub b: Tensor<2>,
+    /// Strength, of which `scale` is made.
+    pub alpha: f64,
     pub scale: f64,
     pub dropout: f64,
 }
@@ -89,7 +121,7 @@ impl Adapter {
         // A copy, not a view: the optimiser and every forward walk it row by row.
         let a = materialised(a.transpose(), device);
         let b = Tensor::zeros([config.r, outputs], device);
-        Adapter { a, b, scale: config.scale(), dropout: config.dropout }
+        Adapter { a, b, alpha: config.alpha, scale: config.scale(), dropout: config.dropout }
     }
 
     /// `s·(xA)B`, with dropout on `x` where a generator is given.
@@ -105,12 +137,12 @@ impl Adapter {
         (x.matmul(self.a.clone()) * self.scale).matmul(self.b.clone())
     }
 
-    /// `s·AB`, the dense update.
+    /// `s·AB`, the dense update, rounded in the order of PEFT's merge.
     ///
     /// # Shapes
     /// → `[in, out]`
     pub fn dense(&self) -> Tensor<2> {
-        (self.a.clone().inner() * self.scale).matmul(self.b.clone().inner())
+        self.a.clone().inner().matmul(self.b.clone().inner()) * self.scale
     }
 }
 
@@ -181,8 +213,8 @@ mod tests {
             let filled = |value: f32, dims: [usize; 2]| {
                 Tensor::<2>::from_data(TensorData::new(vec![value; dims[0] * dims[1]], dims), &device)
             };
-            let adapter =
-                Adapter { a: filled(0.5, [3, 4]), b: filled(1.0, [4, 2]), scale: config.scale(), dropout: 0.0 };
+            let (a, b) = (filled(0.5, [3, 4]), filled(1.0, [4, 2]));
+            let adapter = Adapter { a, b, alpha: 8.0, scale: config.scale(), dropout: 0.0 };
             let x: Tensor<2> = Tensor::from_data(TensorData::new(vec![1f32, 2.0, 3.0], [1, 3]), &device);
             assert_eq!(numbers(adapter.forward(x, None)), [expected; 2]);
             assert_eq!(numbers(adapter.dense()), [expected / 6.0; 6], "merged and live agree");
@@ -199,9 +231,31 @@ mod tests {
             (LoraConfig { dropout: 1.0, ..base.clone() }, "dropout"),
             (LoraConfig { targets: vec![], ..base.clone() }, "no target"),
             (LoraConfig { targets: vec!["lm_head".into()], ..base.clone() }, "\"lm_head\""),
+            (LoraConfig { targets: vec!["q_proj".into(), "up".into()], ..base.clone() }, "\"up\" is unknown"),
         ] {
             let error = config.check().unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn targets_are_names_or_their_ends_and_each_must_be_there() {
+        let config = |targets: &[&str]| LoraConfig {
+            targets: targets.iter().map(|name| name.to_string()).collect(),
+            ..LoraConfig::default()
+        };
+        let some = config(&["q_proj", "layers.1.mlp.up_proj"]);
+        some.check_for(2).unwrap();
+        let adapted: Vec<String> = (0..2)
+            .flat_map(|layer| (0..7).map(move |place| linear_name(layer, place)))
+            .filter(|name| some.adapts(name))
+            .collect();
+        let expected = ["0.self_attn.q_proj", "1.self_attn.q_proj", "1.mlp.up_proj"];
+        assert_eq!(adapted, expected.map(|name| format!("model.layers.{name}")));
+        for none in ["layers.2.mlp.up_proj", "ayers.1.mlp.up_proj", "mlp.q_proj"] {
+            let error = config(&["q_proj", none]).check_for(2).unwrap_err().to_string();
+            let said = [none, "q_proj, k_proj", "2 blocks", "\"model.layers.1.mlp.down_proj\""];
+            assert!(said.iter().all(|part| error.contains(part)), "{error}");
         }
     }
 }

@@ -71,14 +71,14 @@ impl Model {
 
     /// Puts fresh adapters on the model; the same seed gives the same bits on every machine.
     pub fn adapted(mut self, config: &LoraConfig, seed: u64) -> Result<Model> {
-        config.check()?;
+        config.check_for(self.blocks.len())?;
         let device = self.device.clone();
         for (layer, block) in self.blocks.iter_mut().enumerate() {
-            for (place, target) in TARGETS.iter().enumerate() {
+            for place in 0..TARGETS.len() {
                 let linear = block.linear_mut(place);
                 let ordinal = (layer * TARGETS.len() + place) as u64;
-                linear.adapter =
-                    config.adapts(target).then(|| Adapter::new(config, linear.weight.dims(), seed, ordinal, &device));
+                let new = || Adapter::new(config, linear.weight.dims(), seed, ordinal, &device);
+                linear.adapter = config.adapts(&linear_name(layer, place)).then(new);
             }
         }
         self.lora = Some(config.clone());

@@ -30,6 +30,8 @@ pub struct TrainConfig {
     pub schedule: Schedule,
     /// Share of the steps in which the rate rises, rounded up. Default 0.03.
     pub warmup_ratio: f64,
+    /// LoRA+: what the rate is multiplied with for the factors B. Default 1, off.
+    pub loraplus_lr_ratio: f64,
     /// Decoupled weight decay. Default 0.
     pub weight_decay: f64,
     /// Decay of the mean of the gradients. Default 0.9.
@@ -69,6 +71,7 @@ impl Default for TrainConfig {
             learning_rate: 2e-4,
             schedule: Schedule::default(),
             warmup_ratio: 0.03,
+            loraplus_lr_ratio: 1.0,
             weight_decay: 0.0,
             adam_beta1: 0.9,
             adam_beta2: 0.999,
@@ -120,6 +123,9 @@ impl TrainConfig {
         if !(0.0..=1.0).contains(&self.warmup_ratio) {
             return fail("warmup_ratio", &self.warmup_ratio, "0 to 1; above 1 the peak would never be reached");
         }
+        if !(self.loraplus_lr_ratio > 0.0 && self.loraplus_lr_ratio.is_finite()) {
+            return fail("loraplus_lr_ratio", &self.loraplus_lr_ratio, "a number above 0");
+        }
         let amounts = [
             ("weight_decay", self.weight_decay),
             ("adam_epsilon", self.adam_epsilon),
@@ -158,6 +164,7 @@ mod tests {
             (TrainConfig { learning_rate: 0.0, ..good.clone() }, "learning_rate is 0"),
             (TrainConfig { learning_rate: f64::INFINITY, ..good.clone() }, "learning_rate is inf"),
             (TrainConfig { adam_beta2: 1.0, ..good.clone() }, "adam_beta2 is 1"),
+            (TrainConfig { loraplus_lr_ratio: 0.0, ..good.clone() }, "loraplus_lr_ratio is 0"),
             (TrainConfig { max_grad_norm: -1.0, ..good.clone() }, "max_grad_norm is -1"),
             (TrainConfig { micro_batch_size: 0, ..good.clone() }, "micro_batch_size is 0"),
             (TrainConfig { max_steps: Some(0), ..good.clone() }, "max_steps is 0"),

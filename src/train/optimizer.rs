@@ -19,20 +19,24 @@ impl AdamW {
         AdamW { updates: 0, second: first.clone(), first }
     }
 
-    /// One update, as PyTorch computes it; each number depends on its own past alone.
+    /// One update, as PyTorch computes it; each number depends on its own past alone. Every second
+    /// factor is a B, whose rate LoRA+ raises (Hayou et al. 2024, arXiv:2402.12354).
     pub fn update(&mut self, factors: &mut [Vec<f32>], gradients: &[Vec<f32>], rate: f64, config: &TrainConfig) {
         self.updates += 1;
         let TrainConfig { adam_beta1: beta1, adam_beta2: beta2, .. } = *config;
         let count = self.updates as f64;
-        let kept = (1.0 - rate * config.weight_decay) as f32;
-        let pace = (rate / (1.0 - beta1.powf(count))) as f32;
+        let paces = [rate, rate * config.loraplus_lr_ratio].map(|rate| {
+            let kept = (1.0 - rate * config.weight_decay) as f32;
+            (kept, (rate / (1.0 - beta1.powf(count))) as f32)
+        });
         let spread = (1.0 - beta2.powf(count)).sqrt() as f32;
         let (b1, c1) = (beta1 as f32, (1.0 - beta1) as f32);
         let (b2, c2) = (beta2 as f32, (1.0 - beta2) as f32);
         let epsilon = config.adam_epsilon as f32;
         let moments = self.first.par_iter_mut().zip(self.second.par_iter_mut());
-        factors.par_iter_mut().zip(gradients.par_iter()).zip(moments).for_each(
-            |((factor, gradient), (first, second))| {
+        factors.par_iter_mut().zip(gradients.par_iter()).zip(moments).enumerate().for_each(
+            |(place, ((factor, gradient), (first, second)))| {
+                let (kept, pace) = paces[place % 2];
                 let numbers = factor.iter_mut().zip(gradient).zip(first.iter_mut().zip(second.iter_mut()));
                 for ((x, g), (m, v)) in numbers {
                     *m = b1 * *m + c1 * g;
@@ -82,19 +86,23 @@ mod tests {
 
     #[test]
     fn updates_are_those_of_the_paper() {
-        let config = TrainConfig { weight_decay: 0.1, ..TrainConfig::default() };
-        let gradients = [[0.5f32, -3.0], [-0.25, 1e-3], [2.0, 0.0], [0.1, 7.0]];
-        let mut adam = AdamW::new([1, 1].into_iter());
-        let mut factors = vec![vec![1.0f32], vec![-0.5]];
-        for pair in gradients {
-            adam.update(&mut factors, &[vec![pair[0]], vec![pair[1]]], 0.01, &config);
-        }
-        for (place, start) in [(0, 1.0), (1, -0.5)] {
-            let column: Vec<f64> = gradients.iter().map(|pair| pair[place].into()).collect();
-            let expected = reference(start, &column, 0.01, 0.1);
-            // f32 keeps seven digits.
-            assert!((f64::from(factors[place][0]) - expected).abs() < 1e-6, "{factors:?} {expected}");
-            assert!((expected - start).abs() > 1e-3);
+        // With LoRA+ the second factor, a B, moves at its own rate and decays at it too, as in the
+        // groups of PEFT's create_loraplus_optimizer.
+        for loraplus_lr_ratio in [1.0, 16.0] {
+            let config = TrainConfig { weight_decay: 0.1, loraplus_lr_ratio, ..TrainConfig::default() };
+            let gradients = [[0.5f32, -3.0], [-0.25, 1e-3], [2.0, 0.0], [0.1, 7.0]];
+            let mut adam = AdamW::new([1, 1].into_iter());
+            let mut factors = vec![vec![1.0f32], vec![-0.5]];
+            for pair in gradients {
+                adam.update(&mut factors, &[vec![pair[0]], vec![pair[1]]], 0.01, &config);
+            }
+            for (place, start, rate) in [(0, 1.0, 0.01), (1, -0.5, 0.01 * loraplus_lr_ratio)] {
+                let column: Vec<f64> = gradients.iter().map(|pair| pair[place].into()).collect();
+                let expected = reference(start, &column, rate, 0.1);
+                // f32 keeps seven digits.
+                assert!((f64::from(factors[place][0]) - expected).abs() < 1e-6, "{factors:?} {expected}");
+                assert!((expected - start).abs() > 1e-3);
+            }
         }
     }
 
