@@ -1,5 +1,7 @@
 //! `train`: LoRA fine-tuning of the student on the run's corpus. 5. of the arrow.
 
+mod keys;
+
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
 use super::{Common, Outcome, distill, model};
 use crate::config::{ConfigError, Plan};
@@ -10,7 +12,9 @@ use crate::store::{Manifest, is_done, read_documents, read_jsonl, write_atomic};
 use crate::student::{LoraConfig, Model, Reader, Student, TARGETS, device};
 use crate::template::corpus::Line;
 use crate::trace::Trace;
-use crate::train::{ExcessLength, Fitted, Hooks, Item, LogLine, Schedule, TrainConfig, TrainError, fit};
+use crate::train::{
+    ExcessLength, Fitted, Hooks, Item, LogLine, OnDivergence, Resume, Schedule, TrainConfig, TrainError, fit,
+};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,14 +23,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   understudy train configs/quickstart.toml
-  understudy train configs/quickstart.toml --set train.learning_rate=1e-3 --set train.num_epochs=2
+  understudy train configs/quickstart.toml --set train.learning_rate=1e-3 --set train.num_epochs=2 --resume none
 
-Training goes on from the latest whole checkpoint of the same config and corpus.")]
+Ctrl-C saves and exits with 130; the same command goes on from there, to the same bytes.", after_long_help = keys::HELP)]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
-    /// Where to go on from: `auto` is the latest whole checkpoint
-    #[arg(long, default_value = "auto", value_parser = ["auto"])]
+    /// Where to go on from: `auto` is the latest whole checkpoint, refused if it is of another config or
+    /// corpus; `none` starts anew and sets earlier checkpoints aside; a path names one checkpoint
+    #[arg(long, default_value = "auto", value_name = "auto|none|PATH")]
     resume: String,
 }
 
@@ -45,7 +50,12 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let dev = read_documents(&plan.config().data.dev)?;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
-    learn(&plan, &weights, &dev, common, &Reporter::new(common))?;
+    let resume = match args.resume.as_str() {
+        "auto" => Resume::Auto,
+        "none" => Resume::Anew,
+        path => Resume::From(PathBuf::from(path)),
+    };
+    learn(&plan, &weights, &dev, &resume, common, &Reporter::new(common))?;
     let adapter = plan.output_dir().join("adapter");
     if common.json {
         println!("{}", serde_json::json!({ "adapter": adapter }));
@@ -59,50 +69,53 @@ const ADAPTER: [&str; 3] = ["adapter/adapter_model.safetensors", "adapter/adapte
 
 const LOG: &str = "trainer_log.jsonl";
 
-/// Trains on `OUT/corpus/train.jsonl` into `OUT/adapter`, or finds that it was done before.
-pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, reporter: &Reporter) -> Result<Trained> {
+/// Trains on `OUT/corpus/train.jsonl` into `OUT/adapter`, or finds that it was done before, unless
+/// something else than that is asked for.
+pub fn learn(
+    plan: &Plan,
+    weights: &Path,
+    dev: &[Document],
+    resume: &Resume,
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Trained> {
     let out = plan.output_dir();
     let corpus = distill::corpus_path(out);
     let lines: Vec<Line> =
         read_jsonl(&corpus).context("the corpus has to be there first: understudy distill CONFIG")?;
     let mut wanted = stage("train", plan, &["train", "lora", "base_model", "eval"], &[distill::FILES[0]])?;
-    wanted.parts.insert("weights".into(), weights_hash(weights)?);
+    let base_sha256 = weights_hash(weights)?;
+    wanted.parts.insert("weights".into(), base_sha256.clone());
     let wanted = Manifest::new(&wanted.stage, wanted.parts);
-    if is_done(out, &wanted) {
+    if matches!(resume, Resume::Auto | Resume::Renew) && is_done(out, &wanted) {
         reporter.say("train: done before");
     } else {
-        let fitted = teach(plan, weights, &lines, dev, common, reporter)?;
-        publish(&fitted, out)?;
+        let config = TrainConfig { base_sha256: Some(base_sha256), ..train_config(plan)? };
+        let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
+        publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
         wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
-        let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
-        reporter.say(&format!(
-            "train: {} steps, {} skipped, best at step {} (dev F1 {metric})",
-            fitted.steps, fitted.skipped, fitted.best_step
-        ));
+        reporter.say(&told(&fitted));
     }
     let log: Vec<LogLine> = read_jsonl(&out.join(LOG))?;
     Ok(Trained { log: points(&log), filtered: filtered(&lines, plan)? })
 }
 
+#[allow(clippy::too_many_arguments, reason = "what a run is made of, each once")]
 fn teach(
     plan: &Plan,
     weights: &Path,
     lines: &[Line],
     dev: &[Document],
+    config: &TrainConfig,
+    resume: &Resume,
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Fitted> {
     reporter.say(&format!("train: {} conversations", lines.len()));
     let student = Student::load(weights, &device::open(&common.device)?)?;
-    let config = train_config(plan)?;
-    let item = |(at, line): (usize, &Line)| Item {
-        name: format!("train.jsonl:{}", at + 1),
-        messages: line.messages.clone(),
-        weight: 1.0,
-    };
-    let items: Vec<Item> = lines.iter().enumerate().map(item).collect();
+    let items = items(lines, plan.config().train.weight_by_confidence);
     let mut hooks = Watch { plan, student: &student, dev, reporter };
-    match fit(&student, &items, &config, plan.output_dir(), &plan.config().base_model, &mut hooks) {
+    match fit(&student, &items, config, plan.output_dir(), &plan.config().base_model, resume, &mut hooks) {
         Ok(fitted) => Ok(fitted),
         Err(TrainError::Stopped { .. }) => Err(session::interrupted()),
         Err(TrainError::Refused(refusal)) => Err(session::refused(refusal.to_string())),
@@ -110,11 +123,34 @@ fn teach(
     }
 }
 
-/// The best checkpoint's adapter becomes the run's, file by file, each whole.
-fn publish(fitted: &Fitted, out: &Path) -> Result<()> {
+/// The conversations, each named by its line; weighted by the team's confidence if that is asked for.
+fn items(lines: &[Line], by_confidence: bool) -> Vec<Item> {
+    let item = |(at, line): (usize, &Line)| Item {
+        name: format!("train.jsonl:{}", at + 1),
+        messages: line.messages.clone(),
+        weight: if by_confidence { line.meta.confidence as f32 } else { 1.0 },
+    };
+    lines.iter().enumerate().map(item).collect()
+}
+
+fn told(fitted: &Fitted) -> String {
+    let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
+    let mut text = format!("train: {} steps, {} skipped", fitted.steps, fitted.skipped);
+    if fitted.rollbacks > 0 {
+        text += &format!(", {} rollback", fitted.rollbacks);
+    }
+    if fitted.stopped_early {
+        text += ", stopped early";
+    }
+    text + &format!(", best at step {} (dev F1 {metric})", fitted.best_step)
+}
+
+/// An adapter becomes the run's, file by file, each whole: that of the best checkpoint, or of the last.
+fn publish(fitted: &Fitted, best: bool, out: &Path) -> Result<()> {
+    let checkpoint = if best { &fitted.best_checkpoint } else { &fitted.last_checkpoint };
     for file in ADAPTER {
         let name = Path::new(file).file_name().context("the list above has file names")?;
-        let from = fitted.best_checkpoint.join(name);
+        let from = checkpoint.join(name);
         let bytes = std::fs::read(&from).with_context(|| format!("{}", from.display()))?;
         write_atomic(&out.join(file), &bytes)?;
     }
@@ -125,13 +161,12 @@ fn train_config(plan: &Plan) -> Result<TrainConfig> {
     let (train, lora) = (&plan.config().train, &plan.config().lora);
     let targets =
         if lora.target_modules.is_empty() { TARGETS.map(str::to_owned).to_vec() } else { lora.target_modules.clone() };
-    let schedule = match train.lr_scheduler.as_str() {
-        "constant" => Schedule::Constant,
-        "linear" => Schedule::Linear,
-        "cosine" => Schedule::Cosine,
-        other => return Err(ConfigError(format!("train.lr_scheduler is \"{other}\"")).into()),
-    };
+    let schedule = Schedule::named(&train.lr_scheduler)
+        .ok_or_else(|| ConfigError(format!("train.lr_scheduler is \"{}\"", train.lr_scheduler)))?;
+    let board = train.report_to.iter().any(|log| log == "tensorboard");
+    let logging_dir = || train.logging_dir.clone().unwrap_or_else(|| plan.output_dir().join("runs"));
     Ok(TrainConfig {
+        base_sha256: None,
         num_epochs: train.num_epochs,
         max_steps: train.max_steps,
         learning_rate: train.learning_rate,
@@ -151,8 +186,17 @@ fn train_config(plan: &Plan) -> Result<TrainConfig> {
         seed: plan.config().seed,
         lora: LoraConfig { r: lora.r, alpha: lora.alpha, rslora: lora.use_rslora, dropout: lora.dropout, targets },
         max_skipped: train.max_skipped,
+        on_divergence: if train.on_divergence == "rollback" { OnDivergence::Rollback } else { OnDivergence::Stop },
+        rollback_lr_factor: train.rollback_lr_factor,
+        save_total_limit: train.save_total_limit,
+        early_stopping_patience: train.early_stopping_patience,
+        early_stopping_threshold: train.early_stopping_threshold,
+        tensorboard: board.then(logging_dir),
     })
 }
+
+/// Documents of the dev split between two looks for Ctrl-C; as many as are decoded together.
+const HEARD: usize = 32;
 
 /// What a training run hears and says: dev F1, progress, Ctrl-C.
 struct Watch<'a> {
@@ -166,7 +210,13 @@ impl Hooks for Watch<'_> {
     fn evaluate(&mut self, model: &Model, step: usize) -> Result<f64, String> {
         let schema = self.plan.schema().clone();
         let reader = Reader::new("dev", model, &self.student.tokenizer, schema, self.plan.config().eval.max_new_tokens);
-        let predictions = reader.read(self.dev).map_err(|error| error.to_string())?;
+        let mut predictions = Vec::with_capacity(self.dev.len());
+        for part in self.dev.chunks(HEARD) {
+            if session::stopped() {
+                return Err("interrupted".into());
+            }
+            predictions.extend(reader.read(part).map_err(|error| error.to_string())?);
+        }
         let rules = Rules::new(Mode::Strict, Some(self.plan.schema()));
         let scores = score(self.dev, &predictions, &rules).map_err(|error| error.to_string())?.total;
         let shown = |f1: Option<f64>| f1.map_or_else(|| "–".into(), |f1| format!("{:.2}", 100.0 * f1));
@@ -235,4 +285,31 @@ fn filtered(lines: &[Line], plan: &Plan) -> Result<Stage> {
     let left = traces.len().saturating_sub(documents.len()) as u64;
     let dropped = BTreeMap::from([("documents left out".to_string(), left)]);
     Ok(Stage { name: "filter".into(), documents: traces.len() as u64, kept, dropped, ..Stage::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::corpus::{Provenance, Task};
+
+    #[test]
+    fn items_weigh_one_unless_confidence_is_asked_for() {
+        let line = |confidence: f64| Line {
+            messages: vec![],
+            meta: Provenance {
+                documents: vec![],
+                task: Task::Entities,
+                protocol: "aeio".into(),
+                rounds: 0,
+                votes: vec![],
+                confidence,
+                prompt: String::new(),
+                tokens: None,
+            },
+        };
+        let lines = [line(0.25), line(0.0), line(1.0)];
+        let weights = |by_confidence| items(&lines, by_confidence).iter().map(|item| item.weight).collect::<Vec<_>>();
+        assert_eq!((weights(false), weights(true)), (vec![1.0; 3], vec![0.25, 0.0, 1.0]));
+        assert_eq!(items(&lines, true)[2].name, "train.jsonl:3");
+    }
 }

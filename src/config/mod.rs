@@ -4,6 +4,8 @@
 mod file;
 mod plan;
 pub mod schema_file;
+mod training;
 
-pub use file::{Config, DataSection, EvalSection, FilterSection, LoraSection, TeamSection, TrainSection};
+pub use file::{Config, DataSection, EvalSection, FilterSection, LoraSection, TeamSection};
 pub use plan::{ConfigError, Mode, Plan};
+pub use training::TrainSection;
