@@ -6,7 +6,7 @@
 mod find;
 mod state;
 
-pub(super) use find::{adopt, good, latest, set_aside};
+pub(super) use find::{adopt, last_before, latest, set_aside};
 pub(super) use state::{Repeated, state_json, summary};
 
 use super::config::Identity;

@@ -217,7 +217,8 @@ impl<'a> Run<'a> {
 
     fn save_if_due(&mut self) -> Result<(), TrainError> {
         let (step, every) = (self.progress.step, self.config.save_steps);
-        let due = every > 0 && step.is_multiple_of(every);
+        // Amid skipped steps nothing is learned, and what a rollback needs must not be pushed out.
+        let due = every > 0 && step.is_multiple_of(every) && self.progress.skipped_in_a_row == 0;
         if due || self.finished() || self.progress.best_step == Some(step) { self.save() } else { Ok(()) }
     }
 

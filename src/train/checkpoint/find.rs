@@ -60,24 +60,24 @@ pub(in crate::train) fn latest(
     Ok(search)
 }
 
-/// The last whole checkpoint of this run that was not written amid skipped steps; those behind it
-/// are removed.
-pub(in crate::train) fn good(
+/// The last whole checkpoint of this run before a step; those from it on are removed.
+pub(in crate::train) fn last_before(
     dir: &Path,
+    step: usize,
     wanted: &Identity,
     shapes: &Shapes,
     total: usize,
 ) -> Result<Option<(Progress, Numbers)>, StoreError> {
-    for step in steps(dir)?.into_iter().rev() {
-        let path = path_of(dir, step);
+    for found in steps(dir)?.into_iter().rev() {
+        let path = path_of(dir, found);
         let Ok(progress) = verify(&path).and_then(|()| read_progress(&path)) else { continue };
         if progress.identity != *wanted {
             continue;
         }
-        if progress.skipped_in_a_row > 0 {
-            discard(dir, step)?;
-        } else if let Ok(found) = read(dir, step, progress, shapes, total) {
-            return Ok(Some(found));
+        if found >= step {
+            discard(dir, found)?;
+        } else if let Ok(read) = read(dir, found, progress, shapes, total) {
+            return Ok(Some(read));
         }
     }
     Ok(None)

@@ -80,3 +80,53 @@ fn entry(line: &crate::train::LogLine) -> Value {
     entry.insert("step".into(), json!(line.current_steps));
     Value::Object(entry)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::LogLine;
+
+    #[test]
+    fn the_state_is_the_one_that_transformers_was_seen_to_read() {
+        let line = |step: usize, loss: Option<f64>, eval_f1: Option<f64>| LogLine {
+            current_steps: step,
+            total_steps: 8,
+            loss,
+            lr: 1e-4 * step as f64,
+            grad_norm: loss.map(|loss| loss / 4.0),
+            epoch: step as f64 / 4.0,
+            percentage: 12.5 * step as f64,
+            elapsed_time: "0:00:01".into(),
+            remaining_time: "0:00:02".into(),
+            throughput: 100.5,
+            total_tokens: 90 * step as u64,
+            supervised_tokens: 9 * step as u64,
+            skipped: None,
+            eval_f1,
+        };
+        let lines = vec![line(1, Some(4.25), None), line(2, None, None), line(2, None, Some(0.5))];
+        let progress = Progress {
+            step: 2,
+            total_tokens: 180,
+            best_step: Some(2),
+            best_metric: Some(0.5),
+            seconds: 4.0,
+            lines,
+            ..Progress::default()
+        };
+        let repeated = Repeated {
+            total_steps: 8,
+            steps_per_epoch: 4,
+            save_steps: 2,
+            micro_batch_size: 1,
+            evals_per_epoch: 2,
+            save_total_limit: 2,
+            weights: 1000,
+        };
+        let mut state = state_json(&progress, &repeated);
+        state["log_history"].as_array_mut().unwrap().push(summary(&progress, &repeated));
+        // Read by scripts/golden/check_trainer_state.py.
+        let golden = include_str!("../../../tests/golden/trainer_state.json");
+        assert_eq!(format!("{state:#}\n"), golden);
+    }
+}

@@ -56,7 +56,8 @@ impl Run<'_> {
             Ok((loss, length, gradients)) => {
                 if !self.update(gradients, length, rate)? {
                     let (step, rolled_back) = (self.progress.step, self.rolled_back());
-                    return self.roll_back(TrainError::Overflow { step, rolled_back });
+                    // The weights before it gave a finite loss.
+                    return self.roll_back(step, TrainError::Overflow { step, rolled_back });
                 }
                 self.progress.skipped_in_a_row = 0;
                 self.progress.supervised_tokens += tokens as u64;
@@ -73,7 +74,8 @@ impl Run<'_> {
             let Progress { step, skipped_in_a_row: in_a_row, .. } = self.progress;
             let reason = self.progress.skips.last().map_or_else(String::new, |skip| skip.reason.clone());
             let rolled_back = self.rolled_back();
-            return self.roll_back(TrainError::Diverged { step, in_a_row, reason, rolled_back });
+            // Not to the weights that met the first of these windows: they may be the cause.
+            return self.roll_back(step - in_a_row, TrainError::Diverged { step, in_a_row, reason, rolled_back });
         }
         Ok(())
     }
