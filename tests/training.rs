@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use understudy::store::hash_file;
 
-/// Steps of a whole run: 12 conversations, two a step, three epochs.
-const STEPS: usize = 18;
+/// Passes over the corpus, each with a measurement at its end.
+const EPOCHS: usize = 5;
+/// Steps of a whole run: 12 conversations, two a step.
+const STEPS: usize = 6 * EPOCHS;
 
 /// A folder with a student, an experiment and its corpus.
 struct Desk(TempDir);
@@ -31,7 +33,7 @@ impl Desk {
              [data]\nschema = 'schema.toml'\ntrain = 'train.jsonl'\ndev = 'dev.jsonl'\ntest = 'test.jsonl'\n\
              [team]\nprotocol = 'aeio'\nmodel = 'm'\ncassette = 'none'\n\
              [lora]\nr = 8\ndropout = 0.1\n\
-             [train]\nnum_epochs = 3\nlearning_rate = 1e-2\nmicro_batch_size = 1\ngradient_accumulation_steps = 2\n\
+             [train]\nnum_epochs = 5\nlearning_rate = 1e-2\nmicro_batch_size = 1\ngradient_accumulation_steps = 2\n\
              sequence_len = 128\nsave_steps = 1\nreport_to = ['tensorboard']\n\
              [eval]\nmax_new_tokens = 4\n",
         );
@@ -114,7 +116,7 @@ impl Desk {
         let (code, said) = self.train("straight", &[]);
         assert_eq!(code, 0, "{said}");
         assert!(said.contains(&format!("train: {STEPS} steps, 0 skipped")), "{said}");
-        assert_eq!(self.log("straight").len(), STEPS + 3);
+        assert_eq!(self.log("straight").len(), STEPS + EPOCHS);
     }
 
     /// Every number that a run leaves is that of the straight one.
@@ -261,23 +263,24 @@ fn an_interrupted_run_saves_exits_with_130_and_goes_on_to_the_same_bytes() {
 fn a_second_interrupt_ends_the_run_at_once() {
     let desk = Desk::new();
     desk.corpus("out");
-    // A measurement of many seconds: answers of 3000 tokens.
-    let more = ["--set", "train.max_steps=1", "--set", "eval.max_new_tokens=3000"];
-    let gold = json!({"entities": []});
-    let document = |i: usize| format!("{}\n", json!({"id": format!("v{i}"), "text": format!("w{i} w9"), "gold": gold}));
-    desk.write("dev.jsonl", &(0..32).map(document).collect::<String>());
-    let mut child = desk.command("out", &more).spawn().unwrap();
+    // A step of one forward over 1500 conversations: seconds that the first interrupt waits for.
+    let corpus = std::fs::read_to_string(desk.path("out/corpus/train.jsonl")).unwrap();
+    desk.write("out/corpus/train.jsonl", &corpus.repeat(250));
+    let sets = ["micro_batch_size=1500", "gradient_accumulation_steps=1", "max_steps=2", "save_steps=100"];
+    let more: Vec<String> = sets.iter().flat_map(|set| ["--set".into(), format!("train.{set}")]).collect();
+    let mut child = desk.command("out", &more.iter().map(String::as_str).collect::<Vec<_>>()).spawn().unwrap();
     assert!(seen(&mut child, || lines(&desk, "out") == 1));
+    std::thread::sleep(Duration::from_millis(100));
     interrupt(&child);
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(child.try_wait().unwrap().is_none(), "the first interrupt lets the measurement end");
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(child.try_wait().unwrap().is_none(), "the first interrupt lets the forward end");
     interrupt(&child);
     let sent = Instant::now();
     let (code, said) = ended(child);
-    assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
+    assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
     assert_eq!(code, 130, "{said}");
     assert!(said.contains("press Ctrl-C again") && !said.contains("interrupted; what was finished"), "{said}");
-    assert!(desk.whole_checkpoints("out").is_empty());
+    assert!(desk.whole_checkpoints("out").is_empty() && lines(&desk, "out") == 1);
 }
 
 #[test]
@@ -351,7 +354,7 @@ fn the_adapter_is_that_of_the_best_checkpoint_or_on_demand_of_the_last() {
         |checkpoint: usize| desk.bytes("straight", &format!("checkpoint-{checkpoint}/adapter_model.safetensors"));
     let published = || desk.bytes("straight", "adapter/adapter_model.safetensors");
     // A random model finds nothing, so that all measurements are equal and the first is the best.
-    assert_eq!(best, STEPS / 3);
+    assert_eq!(best, STEPS / EPOCHS);
     assert!(published() == weights(best) && weights(best) != weights(STEPS));
     let (code, said) = desk.train("straight", &["--set", "train.load_best_model_at_end=false"]);
     assert_eq!(code, 0, "{said}");

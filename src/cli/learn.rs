@@ -1,20 +1,19 @@
 //! `train`: LoRA fine-tuning of the student on the run's corpus. 5. of the arrow.
 
 mod keys;
+mod settings;
 
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
 use super::{Common, Outcome, distill, model};
-use crate::config::{ConfigError, Plan};
+use crate::config::Plan;
 use crate::eval::{Mode, Rules, score};
 use crate::ie::Document;
 use crate::report::{Stage, TrainingPoint};
 use crate::store::{Manifest, is_done, read_documents, read_jsonl, write_atomic};
-use crate::student::{LoraConfig, Model, Reader, Student, TARGETS, device};
+use crate::student::{Model, Reader, Student, device};
 use crate::template::corpus::Line;
 use crate::trace::Trace;
-use crate::train::{
-    ExcessLength, Fitted, Hooks, Item, LogLine, OnDivergence, Resume, Schedule, TrainConfig, TrainError, fit,
-};
+use crate::train::{Fitted, Hooks, LogLine, Resume, TrainConfig, TrainError, fit};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   understudy train configs/quickstart.toml
-  understudy train configs/quickstart.toml --set train.learning_rate=1e-3 --set train.num_epochs=2 --resume none
+  understudy train configs/quickstart.toml --set train.learning_rate=1e-3 --resume none
 
 Ctrl-C saves and exits with 130; the same command goes on from there, to the same bytes.", after_long_help = keys::HELP)]
 pub struct Args {
@@ -90,7 +89,7 @@ pub fn learn(
     if matches!(resume, Resume::Auto | Resume::Renew) && is_done(out, &wanted) {
         reporter.say("train: done before");
     } else {
-        let config = TrainConfig { base_sha256: Some(base_sha256), ..train_config(plan)? };
+        let config = TrainConfig { base_sha256: Some(base_sha256), ..settings::train_config(plan)? };
         let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
         publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
         wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
@@ -113,7 +112,7 @@ fn teach(
 ) -> Result<Fitted> {
     reporter.say(&format!("train: {} conversations", lines.len()));
     let student = Student::load(weights, &device::open(&common.device)?)?;
-    let items = items(lines, plan.config().train.weight_by_confidence);
+    let items = settings::items(lines, plan.config().train.weight_by_confidence);
     let mut hooks = Watch { plan, student: &student, dev, reporter };
     match fit(&student, &items, config, plan.output_dir(), &plan.config().base_model, resume, &mut hooks) {
         Ok(fitted) => Ok(fitted),
@@ -121,16 +120,6 @@ fn teach(
         Err(TrainError::Refused(refusal)) => Err(session::refused(refusal.to_string())),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The conversations, each named by its line; weighted by the team's confidence if that is asked for.
-fn items(lines: &[Line], by_confidence: bool) -> Vec<Item> {
-    let item = |(at, line): (usize, &Line)| Item {
-        name: format!("train.jsonl:{}", at + 1),
-        messages: line.messages.clone(),
-        weight: if by_confidence { line.meta.confidence as f32 } else { 1.0 },
-    };
-    lines.iter().enumerate().map(item).collect()
 }
 
 fn told(fitted: &Fitted) -> String {
@@ -155,44 +144,6 @@ fn publish(fitted: &Fitted, best: bool, out: &Path) -> Result<()> {
         write_atomic(&out.join(file), &bytes)?;
     }
     Ok(())
-}
-
-fn train_config(plan: &Plan) -> Result<TrainConfig> {
-    let (train, lora) = (&plan.config().train, &plan.config().lora);
-    let targets =
-        if lora.target_modules.is_empty() { TARGETS.map(str::to_owned).to_vec() } else { lora.target_modules.clone() };
-    let schedule = Schedule::named(&train.lr_scheduler)
-        .ok_or_else(|| ConfigError(format!("train.lr_scheduler is \"{}\"", train.lr_scheduler)))?;
-    let board = train.report_to.iter().any(|log| log == "tensorboard");
-    let logging_dir = || train.logging_dir.clone().unwrap_or_else(|| plan.output_dir().join("runs"));
-    Ok(TrainConfig {
-        base_sha256: None,
-        num_epochs: train.num_epochs,
-        max_steps: train.max_steps,
-        learning_rate: train.learning_rate,
-        schedule,
-        warmup_ratio: train.warmup_ratio,
-        weight_decay: train.weight_decay,
-        adam_beta1: train.adam_beta1,
-        adam_beta2: train.adam_beta2,
-        adam_epsilon: train.adam_epsilon,
-        max_grad_norm: train.max_grad_norm,
-        micro_batch_size: train.micro_batch_size,
-        gradient_accumulation_steps: train.gradient_accumulation_steps,
-        sequence_len: train.sequence_len,
-        excess_length: if train.excess_length_strategy == "drop" { ExcessLength::Drop } else { ExcessLength::Raise },
-        evals_per_epoch: train.evals_per_epoch,
-        save_steps: train.save_steps,
-        seed: plan.config().seed,
-        lora: LoraConfig { r: lora.r, alpha: lora.alpha, rslora: lora.use_rslora, dropout: lora.dropout, targets },
-        max_skipped: train.max_skipped,
-        on_divergence: if train.on_divergence == "rollback" { OnDivergence::Rollback } else { OnDivergence::Stop },
-        rollback_lr_factor: train.rollback_lr_factor,
-        save_total_limit: train.save_total_limit,
-        early_stopping_patience: train.early_stopping_patience,
-        early_stopping_threshold: train.early_stopping_threshold,
-        tensorboard: board.then(logging_dir),
-    })
 }
 
 /// Documents of the dev split between two looks for Ctrl-C; as many as are decoded together.
@@ -285,31 +236,4 @@ fn filtered(lines: &[Line], plan: &Plan) -> Result<Stage> {
     let left = traces.len().saturating_sub(documents.len()) as u64;
     let dropped = BTreeMap::from([("documents left out".to_string(), left)]);
     Ok(Stage { name: "filter".into(), documents: traces.len() as u64, kept, dropped, ..Stage::default() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::template::corpus::{Provenance, Task};
-
-    #[test]
-    fn items_weigh_one_unless_confidence_is_asked_for() {
-        let line = |confidence: f64| Line {
-            messages: vec![],
-            meta: Provenance {
-                documents: vec![],
-                task: Task::Entities,
-                protocol: "aeio".into(),
-                rounds: 0,
-                votes: vec![],
-                confidence,
-                prompt: String::new(),
-                tokens: None,
-            },
-        };
-        let lines = [line(0.25), line(0.0), line(1.0)];
-        let weights = |by_confidence| items(&lines, by_confidence).iter().map(|item| item.weight).collect::<Vec<_>>();
-        assert_eq!((weights(false), weights(true)), (vec![1.0; 3], vec![0.25, 0.0, 1.0]));
-        assert_eq!(items(&lines, true)[2].name, "train.jsonl:3");
-    }
 }
