@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct TrainSection {
     /// Passes over the corpus. Default 3.
     pub num_epochs: usize,
-    /// Stops earlier. Default: no limit.
+    /// Steps, in place of `num_epochs`. Default none.
     pub max_steps: Option<usize>,
     /// Peak learning rate. Default 2e-4.
     pub learning_rate: f64,

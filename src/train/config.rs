@@ -186,13 +186,15 @@ impl TrainConfig {
     /// Everything here that decides the learned numbers, and the base model. How often one saves,
     /// how much is kept, how many failures are borne and when to give up do not.
     pub(super) fn identity(&self, base_name: &str, model: &ModelConfig) -> Identity {
+        // Sixteen digits of the hash are enough to tell two models apart, and to read.
+        let files = self.base_sha256.as_deref().map_or("unknown".into(), |hash| hash.chars().take(16).collect());
         let steps = self.max_steps.map_or_else(|| "none".into(), |steps| steps.to_string());
         let LoraConfig { r, alpha, rslora, dropout, targets } = &self.lora;
         let text = |key: &str, value: &dyn std::fmt::Display| (key.to_owned(), value.to_string());
         let debug = |key: &str, value: &dyn std::fmt::Debug| (key.to_owned(), format!("{value:?}"));
         Identity::from([
             text("base_model", &base_name),
-            text("base_model files (sha256)", &self.base_sha256.as_deref().unwrap_or("unknown")),
+            ("base_model sha256".to_owned(), files),
             debug("base_model shape", model),
             text("lora.alpha", alpha),
             text("lora.dropout", dropout),

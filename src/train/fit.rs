@@ -173,7 +173,8 @@ impl<'a> Run<'a> {
             hooks.note("the learning rate only rises: warm-up takes every step — lower train.warmup_ratio");
         }
         let mut identity = config.identity(base_name, student.model.config());
-        identity.insert("corpus".into(), format!("{} items ({})", tokenized.items.len(), tokenized.hash()));
+        let corpus: String = tokenized.hash().chars().take(16).collect();
+        identity.insert("corpus".into(), format!("{} items (sha256 {corpus})", tokenized.items.len()));
         let (model, fresh) = start_numbers(&student.model.untracked(), config)?;
         let found = resume::take_up(dir, resume, &identity, &fresh.shapes, total, hooks)?;
         let saved = found.as_ref().map(|(found, _)| (found.step, found.evaluated));

@@ -121,7 +121,10 @@ fn a_changed_config_or_corpus_is_refused_with_every_changed_key() {
         assert!(refusal.message.contains("checkpoint-2") && refusal.message.contains("--resume none"), "{refusal}");
     }
     let error = fit(&student(), &items(5), &long(), home.path(), "base", &Resume::Auto, &mut stop()).unwrap_err();
-    assert!(error.to_string().contains("corpus was 6 items (") && error.to_string().contains("is 5 items"), "{error}");
+    assert!(
+        error.to_string().contains("corpus was 6 items (sha256 ") && error.to_string().contains("is 5 items"),
+        "{error}"
+    );
     assert_eq!(fs::read(home.path().join("trainer_log.jsonl")).unwrap(), before, "a refusal changes nothing");
     assert_eq!(checkpoints(home.path()), ["checkpoint-2"]);
 }
