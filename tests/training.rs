@@ -263,16 +263,16 @@ fn an_interrupted_run_saves_exits_with_130_and_goes_on_to_the_same_bytes() {
 fn a_second_interrupt_ends_the_run_at_once() {
     let desk = Desk::new();
     desk.corpus("out");
-    // A step of one forward over 1500 conversations: seconds that the first interrupt waits for.
+    // A step of one forward over 3000 conversations: long enough for two interrupts.
     let corpus = std::fs::read_to_string(desk.path("out/corpus/train.jsonl")).unwrap();
-    desk.write("out/corpus/train.jsonl", &corpus.repeat(250));
-    let sets = ["micro_batch_size=1500", "gradient_accumulation_steps=1", "max_steps=2", "save_steps=100"];
+    desk.write("out/corpus/train.jsonl", &corpus.repeat(500));
+    let sets = ["micro_batch_size=3000", "gradient_accumulation_steps=1", "max_steps=2", "save_steps=100"];
     let more: Vec<String> = sets.iter().flat_map(|set| ["--set".into(), format!("train.{set}")]).collect();
     let mut child = desk.command("out", &more.iter().map(String::as_str).collect::<Vec<_>>()).spawn().unwrap();
     assert!(seen(&mut child, || lines(&desk, "out") == 1));
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(50));
     interrupt(&child);
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(100));
     assert!(child.try_wait().unwrap().is_none(), "the first interrupt lets the forward end");
     interrupt(&child);
     let sent = Instant::now();
