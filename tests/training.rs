@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use understudy::store::hash_file;
 
-/// Passes over the corpus, each with a measurement at its end.
-const EPOCHS: usize = 5;
+/// Passes over the corpus, each with a measurement at its end; so many that a signal comes in time.
+const EPOCHS: usize = 30;
 /// Steps of a whole run: 12 conversations, two a step.
 const STEPS: usize = 6 * EPOCHS;
 
@@ -33,7 +33,7 @@ impl Desk {
              [data]\nschema = 'schema.toml'\ntrain = 'train.jsonl'\ndev = 'dev.jsonl'\ntest = 'test.jsonl'\n\
              [team]\nprotocol = 'aeio'\nmodel = 'm'\ncassette = 'none'\n\
              [lora]\nr = 8\ndropout = 0.1\n\
-             [train]\nnum_epochs = 5\nlearning_rate = 1e-2\nmicro_batch_size = 1\ngradient_accumulation_steps = 2\n\
+             [train]\nnum_epochs = 30\nlearning_rate = 1e-2\nmicro_batch_size = 1\ngradient_accumulation_steps = 2\n\
              sequence_len = 128\nsave_steps = 1\nreport_to = ['tensorboard']\n\
              [eval]\nmax_new_tokens = 4\n",
         );
