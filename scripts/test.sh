@@ -53,7 +53,7 @@ fi
 # ── references in PyTorch ──
 if compgen -G 'scripts/golden/check_*.py' >/dev/null; then
     venv="$cache/venv-golden"
-    wanted="torch transformers peft safetensors gguf"
+    wanted="torch transformers peft safetensors gguf tensorboard"
     if [ "$(cat "$venv/.wanted" 2>/dev/null)" != "$wanted" ]; then
         step python3 -m venv --clear "$venv"
         # shellcheck disable=SC2086

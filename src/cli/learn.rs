@@ -1,16 +1,21 @@
 //! `train`: LoRA fine-tuning of the student on the run's corpus. 5. of the arrow.
 
+mod keys;
+mod settings;
+
+pub use settings::train_config;
+
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
 use super::{Common, Outcome, distill, model, refusals, run::splits};
-use crate::config::{ConfigError, Plan};
+use crate::config::Plan;
 use crate::eval::{Mode, Rules, score};
 use crate::ie::Document;
 use crate::report::{Stage, TrainingPoint};
 use crate::store::{Manifest, is_done, read_jsonl, write_atomic};
-use crate::student::{LoraConfig, Model, Reader, Student};
+use crate::student::{Model, Reader, Student};
 use crate::template::corpus::Line;
 use crate::trace::Trace;
-use crate::train::{ExcessLength, Fitted, Hooks, Item, LogLine, Schedule, TrainConfig, TrainError, fit};
+use crate::train::{Fitted, Hooks, LogLine, Resume, TrainConfig, TrainError, fit};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,14 +24,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   understudy train configs/quickstart.toml
-  understudy train configs/quickstart.toml --set train.learning_rate=1e-3 --set train.num_epochs=2
+  understudy train configs/quickstart.toml --set train.learning_rate=1e-3 --resume none
 
-Training goes on from the latest whole checkpoint of the same config and corpus.")]
+Ctrl-C saves and exits with 130; the same command goes on from there, to the same bytes.", after_long_help = keys::HELP)]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
-    /// Where to go on from: `auto` is the latest whole checkpoint
-    #[arg(long, default_value = "auto", value_parser = ["auto"])]
+    /// Where to go on from: `auto` is the latest whole checkpoint, refused if it is of another config or
+    /// corpus; `none` starts anew and sets earlier checkpoints aside; a path names one checkpoint
+    #[arg(long, default_value = "auto", value_name = "auto|none|PATH")]
     resume: String,
 }
 
@@ -45,7 +51,12 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let dev = splits(&plan)?.dev;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
-    learn(&plan, &weights, &dev, common, &Reporter::new(common))?;
+    let resume = match args.resume.as_str() {
+        "auto" => Resume::Auto,
+        "none" => Resume::Anew,
+        path => Resume::From(PathBuf::from(path)),
+    };
+    learn(&plan, &weights, &dev, &resume, common, &Reporter::new(common))?;
     let adapter = plan.output_dir().join("adapter");
     if common.json {
         println!("{}", serde_json::json!({ "adapter": adapter }));
@@ -59,50 +70,53 @@ const ADAPTER: [&str; 3] = ["adapter/adapter_model.safetensors", "adapter/adapte
 
 const LOG: &str = "trainer_log.jsonl";
 
-/// Trains on `OUT/corpus/train.jsonl` into `OUT/adapter`, or finds that it was done before.
-pub fn learn(plan: &Plan, weights: &Path, dev: &[Document], common: &Common, reporter: &Reporter) -> Result<Trained> {
+/// Trains on `OUT/corpus/train.jsonl` into `OUT/adapter`, or finds that it was done before, unless
+/// something else than that is asked for.
+pub fn learn(
+    plan: &Plan,
+    weights: &Path,
+    dev: &[Document],
+    resume: &Resume,
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Trained> {
     let out = plan.output_dir();
     let corpus = distill::corpus_path(out);
     let lines: Vec<Line> =
         read_jsonl(&corpus).context("the corpus has to be there first: understudy distill CONFIG")?;
     let mut wanted = stage("train", plan, &["train", "lora", "base_model", "eval"], &[distill::FILES[0]])?;
-    wanted.parts.insert("weights".into(), weights_hash(weights)?);
+    let base_sha256 = weights_hash(weights)?;
+    wanted.parts.insert("weights".into(), base_sha256.clone());
     let wanted = Manifest::new(&wanted.stage, wanted.parts);
-    if is_done(out, &wanted) {
+    if matches!(resume, Resume::Auto | Resume::Renew) && is_done(out, &wanted) {
         reporter.say("train: done before");
     } else {
-        let fitted = teach(plan, weights, &lines, dev, common, reporter)?;
-        publish(&fitted, out)?;
+        let config = TrainConfig { base_sha256: Some(base_sha256), ..settings::train_config(plan)? };
+        let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
+        publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
         wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
-        let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
-        reporter.say(&format!(
-            "train: {} steps, {} skipped, best at step {} (dev F1 {metric})",
-            fitted.steps, fitted.skipped, fitted.best_step
-        ));
+        reporter.say(&told(&fitted));
     }
     let log: Vec<LogLine> = read_jsonl(&out.join(LOG))?;
     Ok(Trained { log: points(&log), filtered: filtered(&lines, plan)? })
 }
 
+#[allow(clippy::too_many_arguments, reason = "what a run is made of, each once")]
 fn teach(
     plan: &Plan,
     weights: &Path,
     lines: &[Line],
     dev: &[Document],
+    config: &TrainConfig,
+    resume: &Resume,
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Fitted> {
     reporter.say(&format!("train: {} conversations", lines.len()));
-    let student = refusals::student(weights, &train_config(plan)?.lora.targets, common)?;
-    let config = train_config(plan)?;
-    let item = |(at, line): (usize, &Line)| Item {
-        name: format!("train.jsonl:{}", at + 1),
-        messages: line.messages.clone(),
-        weight: 1.0,
-    };
-    let items: Vec<Item> = lines.iter().enumerate().map(item).collect();
+    let student = refusals::student(weights, &config.lora.targets, common)?;
+    let items = settings::items(lines, plan.config().train.weight_by_confidence);
     let mut hooks = Watch { plan, student: &student, dev, reporter };
-    match fit(&student, &items, &config, plan.output_dir(), &plan.config().base_model, &mut hooks) {
+    match fit(&student, &items, config, plan.output_dir(), &plan.config().base_model, resume, &mut hooks) {
         Ok(fitted) => Ok(fitted),
         Err(TrainError::Stopped { .. }) => Err(session::interrupted()),
         Err(TrainError::Refused(refusal)) => Err(session::refused(refusal.to_string())),
@@ -110,50 +124,32 @@ fn teach(
     }
 }
 
-/// The best checkpoint's adapter becomes the run's, file by file, each whole.
-fn publish(fitted: &Fitted, out: &Path) -> Result<()> {
+fn told(fitted: &Fitted) -> String {
+    let metric = fitted.best_metric.map_or_else(|| "not measured".into(), |f1| format!("{:.2}", 100.0 * f1));
+    let mut text = format!("train: {} steps, {} skipped", fitted.steps, fitted.skipped);
+    if fitted.rollbacks > 0 {
+        text += &format!(", {} rollback", fitted.rollbacks);
+    }
+    if fitted.stopped_early {
+        text += ", stopped early";
+    }
+    text + &format!(", best at step {} (dev F1 {metric})", fitted.best_step)
+}
+
+/// An adapter becomes the run's, file by file, each whole: that of the best checkpoint, or of the last.
+fn publish(fitted: &Fitted, best: bool, out: &Path) -> Result<()> {
+    let checkpoint = if best { &fitted.best_checkpoint } else { &fitted.last_checkpoint };
     for file in ADAPTER {
         let name = Path::new(file).file_name().context("the list above has file names")?;
-        let from = fitted.best_checkpoint.join(name);
+        let from = checkpoint.join(name);
         let bytes = std::fs::read(&from).with_context(|| format!("{}", from.display()))?;
         write_atomic(&out.join(file), &bytes)?;
     }
     Ok(())
 }
 
-/// The settings of a plan as training takes them.
-pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
-    let (train, lora) = (&plan.config().train, &plan.config().lora);
-    let targets = lora.target_modules.names();
-    let schedule = match train.lr_scheduler.as_str() {
-        "constant" => Schedule::Constant,
-        "linear" => Schedule::Linear,
-        "cosine" => Schedule::Cosine,
-        other => return Err(ConfigError(format!("train.lr_scheduler is \"{other}\"")).into()),
-    };
-    Ok(TrainConfig {
-        num_epochs: train.num_epochs,
-        max_steps: train.max_steps,
-        learning_rate: train.learning_rate,
-        schedule,
-        warmup_ratio: train.warmup_ratio,
-        loraplus_lr_ratio: train.loraplus_lr_ratio,
-        weight_decay: train.weight_decay,
-        adam_beta1: train.adam_beta1,
-        adam_beta2: train.adam_beta2,
-        adam_epsilon: train.adam_epsilon,
-        max_grad_norm: train.max_grad_norm,
-        micro_batch_size: train.micro_batch_size,
-        gradient_accumulation_steps: train.gradient_accumulation_steps,
-        sequence_len: train.sequence_len,
-        excess_length: if train.excess_length_strategy == "drop" { ExcessLength::Drop } else { ExcessLength::Raise },
-        evals_per_epoch: train.evals_per_epoch,
-        save_steps: train.save_steps,
-        seed: plan.config().seed,
-        lora: LoraConfig { r: lora.r, alpha: lora.alpha, rslora: lora.use_rslora, dropout: lora.dropout, targets },
-        max_skipped: train.max_skipped,
-    })
-}
+/// Documents of the dev split between two looks for Ctrl-C; as many as are decoded together.
+const HEARD: usize = 32;
 
 /// What a training run hears and says: dev F1, progress, Ctrl-C.
 struct Watch<'a> {
@@ -167,7 +163,13 @@ impl Hooks for Watch<'_> {
     fn evaluate(&mut self, model: &Model, step: usize) -> Result<f64, String> {
         let schema = self.plan.schema().clone();
         let reader = Reader::new("dev", model, &self.student.tokenizer, schema, self.plan.config().eval.max_new_tokens);
-        let predictions = reader.read(self.dev).map_err(|error| error.to_string())?;
+        let mut predictions = Vec::with_capacity(self.dev.len());
+        for part in self.dev.chunks(HEARD) {
+            if session::stopped() {
+                return Err("interrupted".into());
+            }
+            predictions.extend(reader.read(part).map_err(|error| error.to_string())?);
+        }
         let rules = Rules::new(Mode::Strict, Some(self.plan.schema()));
         let scores = score(self.dev, &predictions, &rules).map_err(|error| error.to_string())?.total;
         let shown = |f1: Option<f64>| f1.map_or_else(|| "–".into(), |f1| format!("{:.2}", 100.0 * f1));

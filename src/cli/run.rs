@@ -12,6 +12,7 @@ use crate::filter::Leakage;
 use crate::store::{hash_bytes, is_done, read_jsonl, write_atomic, write_jsonl};
 use crate::team::Protocol;
 use crate::trace::Trace;
+use crate::train::Resume;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
@@ -62,7 +63,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     }
 
     // ── 5. student ──
-    let trained = learn::learn(&plan, &weights, &splits.dev, common, &reporter)?;
+    let trained = learn::learn(&plan, &weights, &splits.dev, &Resume::Renew, common, &reporter)?;
 
     // ── 6. verdict, 7. report ──
     let measured = verdict::measure(&plan, &weights, &client, &splits.test, common, &reporter)?;

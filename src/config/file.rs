@@ -1,6 +1,7 @@
 //! The experiment file, section by section: each key with its unit, its default and its price.
 
 use super::LoraSection;
+use super::training::TrainSection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -126,49 +127,6 @@ pub struct FilterSection {
     pub negatives_share: f64,
 }
 
-/// How the adapters are trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TrainSection {
-    /// Passes over the corpus. Default 3.
-    pub num_epochs: usize,
-    /// Stops earlier. Default: no limit.
-    pub max_steps: Option<usize>,
-    /// Peak learning rate. Default 2e-4.
-    pub learning_rate: f64,
-    /// `constant`, `linear` or `cosine`. Default `cosine`.
-    pub lr_scheduler: String,
-    /// Share of the steps that warm up. Default 0.1.
-    pub warmup_ratio: f64,
-    /// LoRA+ (Hayou et al. 2024, arXiv:2402.12354): the rate of B is that of A times this; 1 is off,
-    /// the paper advises 16. Default 1.
-    pub loraplus_lr_ratio: f64,
-    /// Decoupled. Default 0.
-    pub weight_decay: f64,
-    /// AdamW's first decay. Default 0.9.
-    pub adam_beta1: f64,
-    /// AdamW's second decay. Default 0.999.
-    pub adam_beta2: f64,
-    /// AdamW's epsilon. Default 1e-8.
-    pub adam_epsilon: f64,
-    /// Global gradient norm that is clipped to; 0 is off. Default 1.
-    pub max_grad_norm: f64,
-    /// Examples per forward; memory grows linearly, their shared instruction is encoded once. Default 8.
-    pub micro_batch_size: usize,
-    /// Forwards per step. Default 1.
-    pub gradient_accumulation_steps: usize,
-    /// Most tokens per example. Default 1024.
-    pub sequence_len: usize,
-    /// What happens to a longer one: `raise` or `drop`. Default `raise`.
-    pub excess_length_strategy: String,
-    /// Measurements on the dev split per epoch; each reads the whole split. Default 1.
-    pub evals_per_epoch: usize,
-    /// Steps between checkpoints; a kill loses at most these. Default 10.
-    pub save_steps: usize,
-    /// Steps in a row that may be skipped for a non-finite loss. Default 3.
-    pub max_skipped: usize,
-}
-
 /// How systems are measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -192,31 +150,6 @@ impl Default for FilterSection {
             mode: "all".into(),
             cases_per_type: 5,
             negatives_share: 0.25,
-        }
-    }
-}
-
-impl Default for TrainSection {
-    fn default() -> TrainSection {
-        TrainSection {
-            num_epochs: 3,
-            max_steps: None,
-            learning_rate: 2e-4,
-            lr_scheduler: "cosine".into(),
-            warmup_ratio: 0.1,
-            loraplus_lr_ratio: 1.0,
-            weight_decay: 0.0,
-            adam_beta1: 0.9,
-            adam_beta2: 0.999,
-            adam_epsilon: 1e-8,
-            max_grad_norm: 1.0,
-            micro_batch_size: 8,
-            gradient_accumulation_steps: 1,
-            sequence_len: 1024,
-            excess_length_strategy: "raise".into(),
-            evals_per_epoch: 1,
-            save_steps: 10,
-            max_skipped: 3,
         }
     }
 }

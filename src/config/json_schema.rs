@@ -5,11 +5,13 @@ use super::Config;
 use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
-const CHOICES: [(&str, &[&str]); 5] = [
+const CHOICES: [(&str, &[&str]); 7] = [
     ("team.protocol", &["aeio", "type_agents", "crossagentie"]),
     ("filter.mode", &["all", "cases_per_type"]),
-    ("train.lr_scheduler", &["constant", "linear", "cosine"]),
+    ("train.lr_scheduler", &["constant", "constant_with_warmup", "linear", "cosine"]),
     ("train.excess_length_strategy", &["raise", "drop"]),
+    ("train.on_divergence", &["stop", "rollback"]),
+    ("train.report_to", &["tensorboard", "none"]),
     ("eval.systems", &["base", "aeio", "type_agents", "crossagentie"]),
 ];
 

@@ -6,8 +6,10 @@ mod json_schema;
 mod lora;
 mod plan;
 pub mod schema_file;
+mod training;
 
-pub use file::{Config, DataSection, EvalSection, FilterSection, TeamSection, TrainSection};
+pub use file::{Config, DataSection, EvalSection, FilterSection, TeamSection};
 pub use json_schema::{json_schema, keys};
 pub use lora::{LoraSection, TARGETS, TargetModules};
 pub use plan::{ConfigError, Mode, Plan};
+pub use training::TrainSection;

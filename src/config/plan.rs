@@ -59,8 +59,7 @@ impl Plan {
     fn check(config: Config, output_dir: PathBuf) -> Result<Plan, ConfigError> {
         let Config { team, filter, lora, train, eval, data, .. } = &config;
         one_of("team.protocol", &team.protocol, &["aeio", "type_agents", "crossagentie"])?;
-        one_of("train.lr_scheduler", &train.lr_scheduler, &["constant", "linear", "cosine"])?;
-        one_of("train.excess_length_strategy", &train.excess_length_strategy, &["raise", "drop"])?;
+        train.check()?;
         for system in &eval.systems {
             one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie"])?;
         }
@@ -70,21 +69,13 @@ impl Plan {
             ("filter.relation_threshold", filter.relation_threshold),
             ("filter.max_dropped_share", filter.max_dropped_share),
             ("filter.negatives_share", filter.negatives_share),
-            ("train.warmup_ratio", train.warmup_ratio),
         ] {
             within(key, value, 0.0, 1.0)?;
         }
         within("team.temperature", team.temperature, 0.0, 2.0)?;
         within("team.frequency_penalty", team.frequency_penalty, -2.0, 2.0)?;
-        within("train.learning_rate", train.learning_rate, 0.0, 1.0)?;
-        within("train.loraplus_lr_ratio", train.loraplus_lr_ratio, 1e-3, 1e3)?;
         lora.check()?;
         for (key, value) in [
-            ("train.num_epochs", train.num_epochs),
-            ("train.micro_batch_size", train.micro_batch_size),
-            ("train.gradient_accumulation_steps", train.gradient_accumulation_steps),
-            ("train.save_steps", train.save_steps),
-            ("train.evals_per_epoch", train.evals_per_epoch),
             ("eval.max_new_tokens", eval.max_new_tokens),
             ("team.in_flight", team.in_flight),
             ("team.max_attempts", team.max_attempts as usize),
@@ -152,7 +143,7 @@ impl Plan {
     }
 }
 
-fn one_of(key: &str, found: &str, known: &[&str]) -> Result<(), ConfigError> {
+pub(super) fn one_of(key: &str, found: &str, known: &[&str]) -> Result<(), ConfigError> {
     if known.contains(&found) {
         return Ok(());
     }
@@ -160,7 +151,7 @@ fn one_of(key: &str, found: &str, known: &[&str]) -> Result<(), ConfigError> {
     Err(ConfigError(format!("{key} is \"{found}\"; expected {}{hint}", known.join(", "))))
 }
 
-fn within(key: &str, found: f64, low: f64, high: f64) -> Result<(), ConfigError> {
+pub(super) fn within(key: &str, found: f64, low: f64, high: f64) -> Result<(), ConfigError> {
     if (low..=high).contains(&found) {
         return Ok(());
     }

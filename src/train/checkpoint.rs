@@ -1,23 +1,40 @@
 //! Checkpoints: `checkpoint-<step>/` holds the adapter as PEFT reads it, the optimiser's numbers,
-//! the trainer's state with the keys of `transformers`, and `COMPLETE`, written last, with the
-//! SHA-256 of the others. A kill at any moment leaves every earlier checkpoint whole.
+//! the run's progress, the trainer's state as `transformers` writes it, and `COMPLETE`, written
+//! last, with the SHA-256 of the others as `sha256sum --check` reads them. It is written beside its
+//! place, forced to disk and renamed: a kill at any moment leaves every earlier checkpoint whole.
 
+mod find;
+mod state;
+
+pub(super) use find::{adopt, last_before, latest, set_aside};
+pub(super) use state::{Repeated, state_json, summary};
+
+use super::config::Identity;
 use super::error::TrainError;
 use super::log::LogLine;
 use super::optimizer::AdamW;
 use crate::store::{StoreError, hash_file, write_atomic};
-use crate::student::{Model, Shard, write_tensors};
+use crate::student::{Model, write_tensors};
+use find::{read_progress, steps, verify};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// What a checkpoint holds, besides `COMPLETE`, which lists them as `sha256sum` does.
-const FILES: [&str; 5] =
-    ["README.md", "adapter_config.json", "adapter_model.safetensors", "state.safetensors", "trainer_state.json"];
+const FILES: [&str; 6] = [
+    "README.md",
+    "adapter_config.json",
+    "adapter_model.safetensors",
+    "progress.json",
+    "state.safetensors",
+    "trainer_state.json",
+];
 const COMPLETE: &str = "COMPLETE";
-/// Checkpoints that are kept, besides the best.
-const KEPT: usize = 2;
+
+/// Names and dimensions of the adapters' factors, in the order of [`Model::adapters`].
+pub(super) type Shapes = [(String, [usize; 2])];
 
 /// A step that changed nothing; one line of `skipped.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,26 +45,43 @@ pub(super) struct Skip {
     pub reason: String,
     /// Names of the items in the batch.
     pub items: Vec<String>,
+    /// Whether the run later went back behind this step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rolled_back: bool,
+}
+
+/// A return to an earlier step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rollback {
+    pub from: usize,
+    pub to: usize,
+    pub reason: String,
+    /// On the learning rate, from then on.
+    pub factor: f64,
 }
 
 /// How far a run is; everything but the large numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Progress {
-    pub config_hash: String,
-    pub items_hash: String,
+    pub identity: Identity,
     /// Windows done, skipped ones included.
     pub step: usize,
     /// Pass over the items, and windows done in it: where the sampler goes on.
     pub sampler: (usize, usize),
     /// Updates of the optimiser.
     pub updates: u64,
+    /// Whether nothing was left to do.
+    pub finished: bool,
     /// The step that was measured last; 0 is none.
     pub evaluated: usize,
+    /// Measurements since the last that was better enough.
+    pub without_gain: usize,
     pub best_step: Option<usize>,
     pub best_metric: Option<f64>,
     pub skips: Vec<Skip>,
     /// Skipped steps since the last good one.
     pub skipped_in_a_row: usize,
+    pub rollbacks: Vec<Rollback>,
     pub supervised_tokens: u64,
     pub total_tokens: u64,
     pub seconds: f64,
@@ -57,18 +91,9 @@ pub(super) struct Progress {
 /// The large numbers: adapters in training orientation, and the optimiser's moments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Numbers {
-    /// Names and dimensions, in the order of [`Model::adapters`].
     pub shapes: Vec<(String, [usize; 2])>,
     pub factors: Vec<Vec<f32>>,
     pub adam: AdamW,
-}
-
-/// Settings that `trainer_state.json` repeats for its readers.
-pub(super) struct Repeated {
-    pub total_steps: usize,
-    pub steps_per_epoch: usize,
-    pub save_steps: usize,
-    pub micro_batch_size: usize,
 }
 
 /// The directory of a step.
@@ -86,19 +111,31 @@ pub(super) fn save(
     repeated: &Repeated,
 ) -> Result<(), TrainError> {
     let step = progress.step;
+    place(dir, step, |fresh| fill(fresh, base_name, model, numbers, progress, &state_json(progress, repeated)))?;
+    Ok(prune(dir, progress, repeated.save_total_limit)?)
+}
+
+/// Fills a directory beside the place of a checkpoint and puts it there; on failure, what stood
+/// there stays.
+fn place(dir: &Path, step: usize, fill: impl FnOnce(&Path) -> Result<(), TrainError>) -> Result<(), TrainError> {
     let fresh = dir.join(format!(".checkpoint-{step}.partial"));
     remove(&fresh)?;
-    let written = fill(&fresh, base_name, model, numbers, &state_json(progress, repeated))
-        .and_then(|()| Ok(replace(&fresh, &path_of(dir, step), &dir.join(format!(".checkpoint-{step}.old")))?));
+    let written = fill(&fresh).and_then(|()| Ok(replace(&fresh, dir, step)?));
     if written.is_err() {
         // The failure that is reported is the first one.
         let _ = remove(&fresh);
     }
-    written?;
-    Ok(prune(dir, progress)?)
+    written
 }
 
-fn fill(fresh: &Path, base_name: &str, model: &Model, numbers: &Numbers, state: &Value) -> Result<(), TrainError> {
+fn fill(
+    fresh: &Path,
+    base_name: &str,
+    model: &Model,
+    numbers: &Numbers,
+    progress: &Progress,
+    state: &Value,
+) -> Result<(), TrainError> {
     model.write_adapter(fresh, base_name)?;
     let parts = [("factor", &numbers.factors), ("first", &numbers.adam.first), ("second", &numbers.adam.second)];
     let all = parts.iter().flat_map(|(part, values)| {
@@ -109,28 +146,35 @@ fn fill(fresh: &Path, base_name: &str, model: &Model, numbers: &Numbers, state: 
     let mut values = values.into_iter();
     // Asked for in the order given.
     write_tensors(&fresh.join("state.safetensors"), &tensors, |_| Ok(values.next().cloned().unwrap_or_default()))?;
+    let written = serde_json::to_string(progress).expect("progress has string keys and finite numbers");
+    write_atomic(&fresh.join("progress.json"), format!("{written}\n").as_bytes())?;
     write_atomic(&fresh.join("trainer_state.json"), format!("{state:#}\n").as_bytes())?;
     let hashes = FILES.iter().map(|file| Ok(format!("{}  {file}\n", hash_file(&fresh.join(file))?)));
     let hashes: String = hashes.collect::<Result<_, StoreError>>()?;
+    // Forces the directory to disk as well.
     Ok(write_atomic(&fresh.join(COMPLETE), hashes.as_bytes())?)
 }
 
-/// Puts a finished directory in its place. A kill between the two renames loses the old one, and
-/// the run then goes on from the checkpoint before it.
-fn replace(fresh: &Path, place: &Path, old: &Path) -> Result<(), StoreError> {
-    remove(old)?;
+/// Puts a finished directory in its place. A kill between the two renames leaves the old one under
+/// another name, from which [`tidy`] brings it back.
+fn replace(fresh: &Path, dir: &Path, step: usize) -> Result<(), StoreError> {
+    let (place, old) = (path_of(dir, step), dir.join(format!(".checkpoint-{step}.old")));
+    remove(&old)?;
     if place.is_dir() {
-        fs::rename(place, old).map_err(StoreError::io(place, "moving away"))?;
+        fs::rename(&place, &old).map_err(StoreError::io(&place, "moving away"))?;
     }
-    if let Err(error) = fs::rename(fresh, place) {
+    if let Err(error) = fs::rename(fresh, &place) {
         // Back to where it was, if there was one.
-        let _ = fs::rename(old, place);
-        return Err(StoreError::io(place, "renaming the finished checkpoint to")(error));
+        let _ = fs::rename(&old, &place);
+        return Err(StoreError::io(&place, "renaming the finished checkpoint to")(error));
     }
-    if let Some(parent) = place.parent() {
-        File::open(parent).and_then(|parent| parent.sync_all()).map_err(StoreError::io(parent, "syncing"))?;
-    }
-    remove(old)
+    sync(dir)?;
+    remove(&old)
+}
+
+/// Forces the names in a directory to disk.
+fn sync(dir: &Path) -> Result<(), StoreError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(StoreError::io(dir, "syncing"))
 }
 
 fn remove(path: &Path) -> Result<(), StoreError> {
@@ -140,43 +184,35 @@ fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Keeps the last two checkpoints of this run and the best; those of other runs are left alone.
-fn prune(dir: &Path, progress: &Progress) -> Result<(), StoreError> {
-    let mut own = steps(dir)?;
-    // A damaged one counts for nothing, and stays for whoever wants to look at it.
-    own.retain(|step| {
-        let path = path_of(dir, *step);
-        let found = verify(&path).and_then(|()| read_progress(&path));
-        found.is_ok_and(|found| belongs(&found, progress).is_ok())
-    });
-    let kept = own.len().saturating_sub(KEPT);
-    for step in &own[..kept] {
-        if progress.best_step != Some(*step) {
-            // Renamed first: half a checkpoint never has a checkpoint's name.
-            let away = dir.join(format!(".checkpoint-{step}.old"));
-            remove(&away)?;
-            let path = path_of(dir, *step);
-            fs::rename(&path, &away).map_err(StoreError::io(&path, "moving away"))?;
-            remove(&away)?;
-        }
-    }
-    Ok(())
+/// Removes a checkpoint; half of one never has a checkpoint's name.
+pub(super) fn discard(dir: &Path, step: usize) -> Result<(), StoreError> {
+    let (path, away) = (path_of(dir, step), dir.join(format!(".checkpoint-{step}.removed")));
+    remove(&away)?;
+    fs::rename(&path, &away).map_err(StoreError::io(&path, "moving away"))?;
+    remove(&away)
 }
 
-/// Steps that have a checkpoint directory, ascending.
-fn steps(dir: &Path) -> Result<Vec<usize>, StoreError> {
-    let entries = fs::read_dir(dir).map_err(StoreError::io(dir, "listing"))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(StoreError::io(dir, "listing"))?.file_name();
-        let step = name.to_str().and_then(|name| name.strip_prefix("checkpoint-")?.parse().ok());
-        found.extend(step.filter(|step| path_of(dir, *step).is_dir()));
+/// Keeps the newest checkpoints of this run, the best, and those that a kept one calls its best, so
+/// that each of them can be gone on from. Those of other runs are left alone.
+fn prune(dir: &Path, progress: &Progress, most: usize) -> Result<(), StoreError> {
+    if most == 0 {
+        return Ok(());
     }
-    found.sort_unstable();
-    Ok(found)
+    let whole = |step: usize| {
+        let path = path_of(dir, step);
+        // A damaged one counts for nothing, and stays for whoever wants to look at it.
+        let found = verify(&path).and_then(|()| read_progress(&path)).ok()?;
+        (found.identity == progress.identity).then_some((step, found.best_step))
+    };
+    let own: Vec<(usize, Option<usize>)> = steps(dir)?.into_iter().filter_map(whole).collect();
+    let newest = &own[own.len().saturating_sub(most)..];
+    let mut kept: BTreeSet<usize> = newest.iter().flat_map(|(step, best)| [Some(*step), *best]).flatten().collect();
+    kept.extend(progress.best_step);
+    own.iter().filter(|(step, _)| !kept.contains(step)).try_for_each(|(step, _)| discard(dir, *step))
 }
 
-/// Removes what a killed run left half written or half removed.
+/// Removes what a killed run left half written or half removed, and puts back what it was about to
+/// replace.
 pub(super) fn tidy(dir: &Path) -> Result<(), StoreError> {
     let entries = fs::read_dir(dir).map_err(StoreError::io(dir, "listing"))?;
     for entry in entries {
@@ -184,115 +220,16 @@ pub(super) fn tidy(dir: &Path) -> Result<(), StoreError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // One dot is ours, two are the adapter's inside ours.
         let hidden = name.starts_with('.') && name.trim_start_matches('.').starts_with("checkpoint-");
-        if hidden && [".partial", ".old"].iter().any(|end| name.contains(end)) {
-            remove(&path)?;
+        if !hidden || ![".partial", ".old", ".removed"].iter().any(|end| name.contains(end)) {
+            continue;
         }
-    }
-    Ok(())
-}
-
-/// What a search found: a checkpoint, and why later ones were passed over.
-type Found = (Option<(Progress, Numbers)>, Vec<String>);
-
-/// The latest whole checkpoint of this run, and why later ones were passed over.
-pub(super) fn latest(dir: &Path, wanted: &Progress, shapes: &[(String, [usize; 2])]) -> Result<Found, StoreError> {
-    let mut passed = Vec::new();
-    for step in steps(dir)?.into_iter().rev() {
-        let path = path_of(dir, step);
-        match read(dir, step, wanted, shapes) {
-            Ok(found) => return Ok((Some(found), passed)),
-            Err(cause) => passed.push(format!("{}: passed over: {cause}", path.display())),
-        }
-    }
-    Ok((None, passed))
-}
-
-fn read(
-    dir: &Path,
-    step: usize,
-    wanted: &Progress,
-    shapes: &[(String, [usize; 2])],
-) -> Result<(Progress, Numbers), String> {
-    let path = path_of(dir, step);
-    verify(&path)?;
-    let progress = read_progress(&path)?;
-    belongs(&progress, wanted)?;
-    if progress.step != step {
-        return Err(format!("it holds step {}", progress.step));
-    }
-    if let Some(best) = progress.best_step.filter(|best| *best != step) {
-        verify(&path_of(dir, best)).map_err(|cause| format!("checkpoint-{best}, its best, is not whole: {cause}"))?;
-    }
-    let shard = Shard::open(&path.join("state.safetensors")).map_err(|error| error.to_string())?;
-    let part = |part: &str| -> Result<Vec<Vec<f32>>, String> {
-        let one = |(name, dims): &(String, [usize; 2])| {
-            let name = format!("{part}.{name}");
-            match shard.dims(&name) {
-                Some(found) if found == dims => shard.to_f32(&name).map_err(|error| error.to_string()),
-                found => Err(format!("state.safetensors: \"{name}\": expected {dims:?}, found {found:?}")),
+        let step = name.strip_prefix(".checkpoint-").and_then(|rest| rest.strip_suffix(".old")?.parse().ok());
+        match step.map(|step| path_of(dir, step)) {
+            Some(place) if !place.exists() => {
+                fs::rename(&path, &place).map_err(StoreError::io(&path, "putting back"))?;
             }
-        };
-        shapes.iter().map(one).collect()
-    };
-    let adam = AdamW { updates: progress.updates, first: part("first")?, second: part("second")? };
-    let numbers = Numbers { shapes: shapes.to_vec(), factors: part("factor")?, adam };
-    Ok((progress, numbers))
-}
-
-/// Compares every file with the hash it was written with.
-fn verify(path: &Path) -> Result<(), String> {
-    let listed = fs::read_to_string(path.join(COMPLETE)).map_err(|_| "it has no COMPLETE; it was not finished")?;
-    for file in FILES {
-        let hash = listed.lines().find_map(|line| line.strip_suffix(file)?.strip_suffix("  "));
-        let hash = hash.ok_or_else(|| format!("COMPLETE does not list {file}"))?;
-        let found = hash_file(&path.join(file)).map_err(|error| error.to_string())?;
-        if found != hash {
-            return Err(format!("{file} was changed or damaged after it was written"));
+            _ => remove(&path)?,
         }
     }
     Ok(())
-}
-
-fn read_progress(path: &Path) -> Result<Progress, String> {
-    let bytes = fs::read(path.join("trainer_state.json")).map_err(|error| format!("trainer_state.json: {error}"))?;
-    let mut json: Value = serde_json::from_slice(&bytes).map_err(|error| format!("trainer_state.json: {error}"))?;
-    serde_json::from_value(json["understudy"].take()).map_err(|error| format!("trainer_state.json: {error}"))
-}
-
-fn belongs(found: &Progress, wanted: &Progress) -> Result<(), String> {
-    if found.config_hash != wanted.config_hash {
-        return Err("it was trained with another config or model".into());
-    }
-    if found.items_hash != wanted.items_hash {
-        return Err("it was trained on other items".into());
-    }
-    Ok(())
-}
-
-/// `trainer_state.json`: what `transformers` writes, and our own part.
-pub(super) fn state_json(progress: &Progress, repeated: &Repeated) -> Value {
-    let history = progress.lines.iter().map(|line| match line.eval_f1 {
-        Some(f1) => json!({"step": line.current_steps, "epoch": line.epoch, "eval_f1": f1}),
-        None => json!({
-            "step": line.current_steps, "epoch": line.epoch, "loss": line.loss, "learning_rate": line.lr,
-            "grad_norm": line.grad_norm,
-        }),
-    });
-    json!({
-        "best_global_step": progress.best_step,
-        "best_metric": progress.best_metric,
-        "best_model_checkpoint": progress.best_step.map(|step| format!("checkpoint-{step}")),
-        "epoch": progress.step as f64 / repeated.steps_per_epoch as f64,
-        "global_step": progress.step,
-        "is_local_process_zero": true,
-        "is_world_process_zero": true,
-        "log_history": history.collect::<Vec<_>>(),
-        "logging_steps": 1,
-        "max_steps": repeated.total_steps,
-        "num_input_tokens_seen": progress.total_tokens,
-        "num_train_epochs": repeated.total_steps.div_ceil(repeated.steps_per_epoch),
-        "save_steps": repeated.save_steps,
-        "train_batch_size": repeated.micro_batch_size,
-        "understudy": progress,
-    })
 }

@@ -9,7 +9,9 @@ use std::fmt;
 pub struct Refusal {
     /// `E201` no item, `E202` no supervised token, `E203` end of turn not supervised, `E204` the
     /// beginning of text stands twice, `E205` the prompt is not what the training ids begin with,
-    /// `E206` over-length, `E207` cannot be turned into tokens, `E208` unusable weight.
+    /// `E206` over-length, `E207` cannot be turned into tokens, `E208` unusable weight,
+    /// `E221` the checkpoints are those of another config or corpus, `E222` no checkpoint to go on
+    /// from where one was named.
     pub code: &'static str,
     /// Where, what was expected and found, and the way out.
     pub message: String,
@@ -52,7 +54,7 @@ pub enum TrainError {
     /// Too many steps in a row without a usable gradient.
     #[error(
         "step {step}: {in_a_row} steps in a row had no finite gradient (last: {reason}); the items stand in \
-         skipped.jsonl — lower learning_rate or look at these items, then run again: the last checkpoint is whole"
+         skipped.jsonl, the last checkpoint is whole{}", after(*rolled_back)
     )]
     Diverged {
         /// The last of them.
@@ -61,15 +63,19 @@ pub enum TrainError {
         in_a_row: usize,
         /// What was not finite.
         reason: String,
+        /// The step that an earlier rollback went back to.
+        rolled_back: Option<usize>,
     },
     /// An adapter's number left the range of f32.
     #[error(
-        "step {step}: an adapter weight is no longer finite — lower learning_rate and run again; it was not saved, \
-         the last checkpoint is whole"
+        "step {step}: an adapter weight is no longer finite; it was not saved, the last checkpoint is whole{}",
+        after(*rolled_back)
     )]
     Overflow {
         /// The step.
         step: usize,
+        /// The step that an earlier rollback went back to.
+        rolled_back: Option<usize>,
     },
     /// The caller asked to stop; what was learned is saved.
     #[error("stopped after step {step}; the same command goes on from there")]
@@ -85,4 +91,17 @@ pub enum TrainError {
         /// Why not.
         cause: String,
     },
+}
+
+/// What was tried before, and the way out.
+fn after(rolled_back: Option<usize>) -> String {
+    match rolled_back {
+        None => " — look at these items, lower train.learning_rate and start anew (--resume none), or go on with \
+                 train.on_divergence = \"rollback\""
+            .into(),
+        Some(step) => format!(
+            "; a rollback to step {step} with a lower rate did not help — look at these items, or lower \
+             train.learning_rate and start anew (--resume none)"
+        ),
+    }
 }

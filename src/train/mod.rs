@@ -12,11 +12,12 @@ mod log;
 mod optimizer;
 mod preflight;
 mod schedule;
+mod tensorboard;
 mod tests;
 
-pub use config::{ExcessLength, TrainConfig};
+pub use config::{ExcessLength, OnDivergence, TrainConfig};
 pub use error::{Refusal, TrainError};
-pub use fit::{Fitted, Hooks, best_model, fit};
+pub use fit::{Fitted, Hooks, Resume, best_model, fit};
 pub use log::LogLine;
 pub use preflight::{Inspection, Item, Part, SeenToken, Tokenized, TokenizedItem, check_targets, inspect, preflight};
 pub use schedule::Schedule;

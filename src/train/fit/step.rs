@@ -15,30 +15,50 @@ type Sums = (f64, Vec<Vec<f32>>);
 /// Why a window teaches nothing, and the items to look at.
 type Unusable = (&'static str, Vec<usize>);
 
+/// What the micro-batches of a window came to.
+enum Window {
+    Sums(Sums),
+    Unusable(Unusable),
+    /// The user wants to stop; nothing was changed.
+    Left,
+}
+
 impl Run<'_> {
-    /// One window: forward and backward per micro-batch, then one update.
+    /// One window: forward and backward per micro-batch, then one update. Where the user wants to
+    /// stop in its middle, it is left as if it had not begun, and done by whoever goes on.
     pub fn step(&mut self) -> Result<(), TrainError> {
         let step = self.progress.step;
         let window = self.order.window(step).to_vec();
         let batches = self.order.micro_batches(&window, self.config.micro_batch_size);
+        // Every supervised token counts alike, in short answers and in short windows too, or by the
+        // weight of its item.
         let tokens: usize = window.iter().map(|i| self.items[*i].supervised.len()).sum();
-        let rate = self.config.schedule.rate(self.config.learning_rate, step, self.total, self.warmup);
-        let learned = self.sums(step, &batches)?.and_then(|(loss, mut gradients)| {
-            // Every supervised token counts alike, in short answers and in short windows too.
-            scale(&mut gradients, 1.0 / tokens as f64);
-            let length = norm(&gradients);
-            match length.is_finite() {
-                true => Ok((loss / tokens as f64, length, gradients)),
-                false => Err(("the gradient is not finite", window.clone())),
+        let count = |i: &usize| f64::from(self.items[*i].weight) * self.items[*i].supervised.len() as f64;
+        let counted: f64 = window.iter().map(count).sum();
+        let rate = self.config.schedule.rate(self.peak(), step, self.total, self.warmup);
+        let learned = match self.sums(step, &batches)? {
+            Window::Left => return Err(self.stop()),
+            Window::Unusable(unusable) => Err(unusable),
+            Window::Sums((loss, mut gradients)) => {
+                scale(&mut gradients, 1.0 / counted);
+                let length = norm(&gradients);
+                match length.is_finite() {
+                    true => Ok((loss / counted, length, gradients)),
+                    false => Err(("the gradient is not finite", window.clone())),
+                }
             }
-        });
+        };
         self.progress.step += 1;
         self.progress.sampler = (self.progress.step / self.per_epoch, self.progress.step % self.per_epoch);
         self.progress.total_tokens += window.iter().map(|i| self.items[*i].ids.len() as u64).sum::<u64>();
         let mut line = self.line(rate);
         match learned {
             Ok((loss, length, gradients)) => {
-                self.update(gradients, length, rate)?;
+                if !self.update(gradients, length, rate)? {
+                    let (step, rolled_back) = (self.progress.step, self.rolled_back());
+                    // The weights before it gave a finite loss.
+                    return self.roll_back(step, TrainError::Overflow { step, rolled_back });
+                }
                 self.progress.skipped_in_a_row = 0;
                 self.progress.supervised_tokens += tokens as u64;
                 (line.loss, line.grad_norm) = (Some(loss), Some(length));
@@ -53,18 +73,23 @@ impl Run<'_> {
         if self.progress.skipped_in_a_row > self.config.max_skipped {
             let Progress { step, skipped_in_a_row: in_a_row, .. } = self.progress;
             let reason = self.progress.skips.last().map_or_else(String::new, |skip| skip.reason.clone());
-            return Err(TrainError::Diverged { step, in_a_row, reason });
+            let rolled_back = self.rolled_back();
+            // Not to the weights that met the first of these windows: they may be the cause.
+            return self.roll_back(step - in_a_row, TrainError::Diverged { step, in_a_row, reason, rolled_back });
         }
         Ok(())
     }
 
     /// Summed loss and gradients over the micro-batches; or what was not finite, and in which items.
-    fn sums(&self, step: usize, batches: &[Vec<usize>]) -> Result<Result<Sums, Unusable>, TrainError> {
+    fn sums(&self, step: usize, batches: &[Vec<usize>]) -> Result<Window, TrainError> {
         let tracked = self.model.tracked();
         let leaves = tracked.adapters();
         let mut sum = 0.0;
         let mut sums: Vec<Vec<f32>> = self.numbers.factors.iter().map(|factor| vec![0.0; factor.len()]).collect();
         for (number, batch) in batches.iter().enumerate() {
+            if self.hooks.stopped() {
+                return Ok(Window::Left);
+            }
             let examples: Vec<_> =
                 batch.iter().map(|i| (&self.items[*i].ids[..], self.items[*i].supervised.clone())).collect();
             let (prefix, mut rows) = share(&examples);
@@ -73,7 +98,7 @@ impl Run<'_> {
             let loss = tracked.loss_sum(prefix, &rows, (self.config.lora.dropout > 0.0).then_some(&mut rng))?;
             let value = floats(loss.clone())?.first().copied().unwrap_or(f32::NAN);
             if !value.is_finite() {
-                return Ok(Err(("the loss is not finite", batch.clone())));
+                return Ok(Window::Unusable(("the loss is not finite", batch.clone())));
             }
             sum += f64::from(value);
             let mut gradients = loss.backward();
@@ -83,21 +108,23 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(Ok((sum, sums)))
+        Ok(Window::Sums((sum, sums)))
     }
 
-    fn update(&mut self, mut gradients: Vec<Vec<f32>>, length: f64, rate: f64) -> Result<(), TrainError> {
+    /// Clips and updates; false where a number overflowed, which must not be saved over good ones.
+    fn update(&mut self, mut gradients: Vec<Vec<f32>>, length: f64, rate: f64) -> Result<bool, TrainError> {
         scale(&mut gradients, clip(length, self.config.max_grad_norm));
         let Numbers { factors, adam, .. } = &mut self.numbers;
         adam.update(factors, &gradients, rate, self.config);
         self.progress.updates = adam.updates;
-        // A number that overflows here would be saved over good ones.
         if factors.iter().any(|factor| factor.iter().any(|x| !x.is_finite())) {
-            return Err(TrainError::Overflow { step: self.progress.step });
+            return Ok(false);
         }
-        self.renew_model()
+        self.renew_model()?;
+        Ok(true)
     }
 
+    /// Puts the numbers into the model.
     pub fn renew_model(&mut self) -> Result<(), TrainError> {
         let device = self.model.device().clone();
         let tensor = |((_, dims), numbers): (&(String, [usize; 2]), &Vec<f32>)| {
@@ -111,7 +138,7 @@ impl Run<'_> {
     /// Neither adapters nor moments change; the items are named in `skipped.jsonl`.
     fn skip(&mut self, reason: &str, items: &[usize]) -> Result<(), TrainError> {
         let items = items.iter().map(|i| self.items[*i].name.clone()).collect();
-        let skip = Skip { step: self.progress.step, reason: reason.to_owned(), items };
+        let skip = Skip { step: self.progress.step, reason: reason.to_owned(), items, rolled_back: false };
         log::append(&self.dir.join("skipped.jsonl"), &skip)?;
         self.progress.skips.push(skip);
         self.progress.skipped_in_a_row += 1;
@@ -140,8 +167,12 @@ impl Run<'_> {
         }
     }
 
+    /// Writes a line everywhere.
     pub fn log(&mut self, line: LogLine) -> Result<(), TrainError> {
         log::append(&self.dir.join("trainer_log.jsonl"), &line)?;
+        if let Some(board) = &mut self.board {
+            board.write(&line)?;
+        }
         self.hooks.log(&line);
         self.progress.lines.push(line);
         Ok(())

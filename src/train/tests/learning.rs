@@ -1,28 +1,114 @@
 //! What is learned: weighting, accumulation, skipped steps, refusals.
 
 use super::*;
-use crate::student::{LoraConfig, share};
+use crate::student::{LoraConfig, Row, share};
+
+/// Items whose weights differ.
+fn weighted(count: usize) -> Vec<Item> {
+    let mut items = items(count);
+    items.iter_mut().enumerate().for_each(|(at, item)| item.weight = [1.0, 0.3, 0.75][at % 3]);
+    items
+}
 
 #[test]
 fn the_same_items_are_learned_however_a_step_is_split() {
-    // The last window of each epoch is short: 13 items are 8 and 5, 5 items are 4 and 1.
-    for (count, splits) in [(13, &[(8, 1), (4, 2), (2, 4), (1, 8)][..]), (5, &[(4, 1), (2, 2), (1, 4)])] {
-        let items = items(count);
+    // The last window of each epoch is short: 13 items are 8 and 5, 5 items are 4 and 1. Answers
+    // have one to nine words.
+    let cases = [
+        (items(13), &[(8, 1), (4, 2), (2, 4), (1, 8)][..]),
+        (items(5), &[(4, 1), (2, 2), (1, 4)]),
+        (weighted(13), &[(8, 1), (4, 2), (2, 4), (1, 8)]),
+    ];
+    for (items, splits) in cases {
         let home = tempfile::tempdir().unwrap();
         let run = |(micro, accumulation): (usize, usize)| {
             let config = TrainConfig { micro_batch_size: micro, gradient_accumulation_steps: accumulation, ..config() };
-            losses(&train(&items, &config, &home.path().join(micro.to_string())))
+            let dir = home.path().join(micro.to_string());
+            let fitted = train(&items, &config, &dir);
+            (losses(&fitted), norms(&fitted), adapter_numbers(&dir, 4))
         };
         let whole = run(splits[0]);
-        assert_eq!(whole.len(), 4);
-        assert!(whole.windows(2).all(|pair| (pair[0] - pair[1]).abs() > 1e-3), "{whole:?}");
+        assert_eq!(whole.0.len(), 4);
+        assert!(whole.0.windows(2).all(|pair| (pair[0] - pair[1]).abs() > 1e-3), "{:?}", whole.0);
         for split in &splits[1..] {
-            let losses = run(*split);
+            let found = run(*split);
             // Sums of f32 in another order.
-            let same = whole.iter().zip(&losses).all(|(a, b)| (a - b).abs() <= 1e-5 * a);
-            assert!(same && losses.len() == 4, "{split:?}: {whole:?} {losses:?}");
+            for (a, b) in [(&whole.0, &found.0), (&whole.1, &found.1)] {
+                let same = a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-5 * a);
+                assert!(same && b.len() == 4, "{split:?}: {a:?} {b:?}");
+            }
+            let apart = apart(&whole.2, &found.2);
+            assert!(apart <= 1e-5, "{split:?}: the adapters are {apart} apart");
         }
     }
+}
+
+#[test]
+fn a_packed_step_is_that_of_plain_rows_without_a_shared_prefix() {
+    for items in [items(8), weighted(8)] {
+        let home = tempfile::tempdir().unwrap();
+        let config =
+            TrainConfig { max_steps: Some(1), micro_batch_size: 8, gradient_accumulation_steps: 1, ..config() };
+        let line = train(&items, &config, home.path()).log.remove(0);
+        let student = student();
+        let tokenized = preflight(&student, &items, &config).unwrap().items;
+        let model = student.model.untracked().adapted(&config.lora, config.seed).unwrap().tracked();
+        let (mut loss, mut count, mut squares) = (0.0, 0.0, 0.0);
+        let mut sums: Vec<Vec<f64>> = Vec::new();
+        for item in &tokenized {
+            let row = Row { ids: &item.ids, supervised: item.supervised.clone(), weight: item.weight };
+            let sum = model.loss_sum(&[], &[row], None).unwrap();
+            loss += f64::from(sum.clone().into_data().try_into_vec::<f32>().unwrap()[0]);
+            count += f64::from(item.weight) * item.supervised.len() as f64;
+            let mut gradients = sum.backward();
+            for (at, (_, leaf)) in model.adapters().iter().enumerate() {
+                let gradient = leaf.grad_remove(&mut gradients).unwrap().into_data().try_into_vec::<f32>().unwrap();
+                sums.resize_with(sums.len().max(at + 1), || vec![0.0; gradient.len()]);
+                sums[at].iter_mut().zip(gradient).for_each(|(sum, g)| *sum += f64::from(g));
+            }
+        }
+        sums.iter().flatten().for_each(|g| squares += g * g);
+        let (loss, norm) = (loss / count, f64::sqrt(squares) / count);
+        assert!((line.loss.unwrap() - loss).abs() <= 1e-5 * loss, "{line:?} {loss}");
+        assert!((line.grad_norm.unwrap() - norm).abs() <= 1e-5 * norm, "{line:?} {norm}");
+    }
+}
+
+#[test]
+fn equal_weights_change_nothing_and_others_do() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |name: &str, weight: fn(usize) -> f32| {
+        let mut items = items(6);
+        items.iter_mut().enumerate().for_each(|(at, item)| item.weight = weight(at));
+        let fitted = train(&items, &config(), &home.path().join(name));
+        (losses(&fitted), adapter(&home.path().join(name), 4))
+    };
+    let plain = run("1", |_| 1.0);
+    // A power of two is exact.
+    assert!(run("0.5", |_| 0.5) == plain);
+    let close = run("0.7", |_| 0.7).0;
+    assert!(plain.0.iter().zip(&close).all(|(a, b)| (a - b).abs() <= 1e-5 * a), "{plain:?} {close:?}");
+    let other = run("mixed", |at| if at % 2 == 0 { 1.0 } else { 0.1 }).0;
+    assert!(plain.0.iter().zip(&other).any(|(a, b)| (a - b).abs() > 1e-3 * a), "{plain:?} {other:?}");
+}
+
+#[test]
+fn an_item_of_weight_0_is_left_out_as_if_it_were_not_there() {
+    let home = tempfile::tempdir().unwrap();
+    let mut with = items(7);
+    with[3].weight = 0.0;
+    let mut without = with.clone();
+    without.remove(3);
+    let (a, b) = (home.path().join("with"), home.path().join("without"));
+    let mut script = Script::default();
+    let fitted = fit(&student(), &with, &config(), &a, "base", &Resume::Auto, &mut script).unwrap();
+    assert_eq!(fitted.weightless, ["train.jsonl:4"]);
+    assert_eq!(script.notes, ["1 items have weight 0 and are left out, train.jsonl:4 first"]);
+    train(&without, &config(), &b);
+    assert!(fitted.steps == 4 && adapter(&a, 4) == adapter(&b, 4));
+    with.iter_mut().for_each(|item| item.weight = 0.0);
+    let error = fit(&student(), &with, &config(), &a, "base", &Resume::Auto, &mut script).unwrap_err();
+    assert!(error.to_string().starts_with("E208: all 7 items have weight 0"), "{error}");
 }
 
 #[test]
@@ -110,7 +196,7 @@ fn too_many_skipped_steps_in_a_row_end_the_run_without_a_checkpoint() {
     items.iter_mut().for_each(|item| item.weight = f32::MAX);
     let config = TrainConfig { max_skipped: 2, micro_batch_size: 1, gradient_accumulation_steps: 1, ..config() };
     let mut script = Script::default();
-    let error = fit(&student(), &items, &config, home.path(), "base", &mut script).unwrap_err();
+    let error = fit(&student(), &items, &config, home.path(), "base", &Resume::Auto, &mut script).unwrap_err();
     assert!(matches!(error, TrainError::Diverged { step: 3, in_a_row: 3, .. }), "{error}");
     assert!(checkpoints(home.path()).is_empty());
 }
@@ -118,21 +204,37 @@ fn too_many_skipped_steps_in_a_row_end_the_run_without_a_checkpoint() {
 #[test]
 fn weights_that_overflow_are_not_saved() {
     let home = tempfile::tempdir().unwrap();
-    let config = TrainConfig { learning_rate: 1e300, ..config() };
-    let error = fit(&student(), &items(4), &config, home.path(), "base", &mut Script::default()).unwrap_err();
-    assert!(matches!(error, TrainError::Overflow { step: 1 }), "{error}");
+    let config = TrainConfig { learning_rate: 1e300, schedule: Schedule::Constant, ..config() };
+    let error =
+        fit(&student(), &items(4), &config, home.path(), "base", &Resume::Auto, &mut Script::default()).unwrap_err();
+    assert!(matches!(error, TrainError::Overflow { step: 1, rolled_back: None }), "{error}");
     assert!(checkpoints(home.path()).is_empty());
 }
 
 #[test]
-fn the_logged_norm_is_the_one_before_clipping() {
+fn the_logged_norm_is_the_one_before_clipping_and_the_step_is_clipped() {
     let home = tempfile::tempdir().unwrap();
-    let norm = |most: f64| {
-        let config = TrainConfig { max_grad_norm: most, max_steps: Some(1), ..config() };
-        train(&items(4), &config, &home.path().join(most.to_string())).log[0].grad_norm.unwrap()
+    // With so large an epsilon AdamW's first step is the rate times the gradient; B starts at 0.
+    let base = TrainConfig {
+        adam_epsilon: 1.0,
+        max_steps: Some(1),
+        schedule: Schedule::Constant,
+        lora: LoraConfig { dropout: 0.0, ..config().lora },
+        ..config()
     };
-    assert!(norm(0.0) > 0.01);
-    assert_eq!(norm(0.0), norm(0.001));
+    let run = |name: &str, config: TrainConfig| {
+        let dir = home.path().join(name);
+        let norm = train(&items(4), &config, &dir).log[0].grad_norm.unwrap();
+        (norm, adapter_numbers(&dir, 1))
+    };
+    let (norm, free) = run("free", TrainConfig { max_grad_norm: 0.0, ..base.clone() });
+    let (same, clipped) = run("clipped", TrainConfig { max_grad_norm: 0.001, ..base.clone() });
+    let start = run("start", TrainConfig { learning_rate: 1e-30, ..base }).1;
+    assert!(norm > 0.01 && norm == same, "{norm} {same}");
+    let moved = |to: &[f64]| to.iter().zip(&start).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+    // The epsilon of 1 against squares of at most 0.001: three digits.
+    assert!((moved(&clipped) - 1e-2 * 0.001).abs() < 1e-3 * 1e-5, "{}", moved(&clipped));
+    assert!(moved(&free) > 5.0 * moved(&clipped), "{} {}", moved(&free), moved(&clipped));
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 #![cfg(test)]
 
+mod diverging;
 mod learning;
+mod measuring;
 mod resuming;
+mod saving;
 
 use super::*;
 use crate::student::{Model, Student};
@@ -106,7 +109,7 @@ impl Hooks for Script {
 }
 
 fn train(items: &[Item], config: &TrainConfig, dir: &Path) -> Fitted {
-    fit(&student(), items, config, dir, "base", &mut Script::default()).unwrap()
+    fit(&student(), items, config, dir, "base", &Resume::Auto, &mut Script::default()).unwrap()
 }
 
 fn losses(fitted: &Fitted) -> Vec<f64> {
@@ -123,4 +126,57 @@ fn checkpoints(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = names.filter(|name| name.contains("checkpoint-")).collect();
     names.sort();
     names
+}
+
+fn norms(fitted: &Fitted) -> Vec<f64> {
+    let steps = fitted.log.iter().filter(|line| line.eval_f1.is_none());
+    steps.map(|line| line.grad_norm.unwrap_or(f64::NAN)).collect()
+}
+
+fn adapter(dir: &Path, step: usize) -> Vec<u8> {
+    fs::read(dir.join(format!("checkpoint-{step}/adapter_model.safetensors"))).unwrap()
+}
+
+/// All numbers of a checkpoint's adapter.
+fn adapter_numbers(dir: &Path, step: usize) -> Vec<f64> {
+    let path = dir.join(format!("checkpoint-{step}/adapter_model.safetensors"));
+    let shard = crate::student::Shard::open(&path).unwrap();
+    let mut names: Vec<&str> = shard.names().collect();
+    names.sort();
+    names.iter().flat_map(|name| shard.to_f32(name).unwrap()).map(f64::from).collect()
+}
+
+/// How far two lists are apart, relative to the length of the first.
+fn apart(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let length = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
+    length(&mut a.iter().zip(b).map(|(a, b)| a - b)) / length(&mut a.iter().copied())
+}
+
+/// Six steps of two items, in two epochs, with dropout and a falling rate.
+fn long() -> TrainConfig {
+    TrainConfig {
+        micro_batch_size: 1,
+        num_epochs: 2,
+        save_steps: 2,
+        lora: crate::student::LoraConfig { dropout: 0.1, ..config().lora },
+        ..config()
+    }
+}
+
+fn go_on(dir: &Path, config: &TrainConfig, script: &mut Script) -> Result<Fitted, TrainError> {
+    go_on_from(dir, config, &Resume::Auto, script)
+}
+
+fn go_on_from(dir: &Path, config: &TrainConfig, resume: &Resume, script: &mut Script) -> Result<Fitted, TrainError> {
+    fit(&student(), &items(6), config, dir, "base", resume, script)
+}
+
+/// Copies a directory and what is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, place) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() { copy(&path, &place) } else { fs::copy(&path, &place).map(|_| ()).unwrap() }
+    }
 }

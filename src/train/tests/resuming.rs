@@ -1,28 +1,8 @@
 //! What is saved: a run that was stopped, killed or damaged ends in the same bytes.
 
 use super::*;
-use crate::student::LoraConfig;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// Twelve steps of two, in two epochs, with dropout and a falling rate.
-fn long() -> TrainConfig {
-    TrainConfig {
-        micro_batch_size: 1,
-        num_epochs: 2,
-        save_steps: 2,
-        lora: LoraConfig { dropout: 0.1, ..config().lora },
-        ..config()
-    }
-}
-
-fn adapter(dir: &Path, step: usize) -> Vec<u8> {
-    fs::read(dir.join(format!("checkpoint-{step}/adapter_model.safetensors"))).unwrap()
-}
-
-fn go_on(dir: &Path, config: &TrainConfig, script: &mut Script) -> Result<Fitted, TrainError> {
-    fit(&student(), &items(6), config, dir, "base", script)
-}
 
 #[test]
 fn a_stopped_run_goes_on_to_the_same_bytes() {
@@ -122,7 +102,7 @@ fn a_failed_save_leaves_the_checkpoint_before_it() {
 }
 
 #[test]
-fn a_checkpoint_of_another_config_or_of_other_items_is_not_taken_up() {
+fn a_changed_config_or_corpus_is_refused_with_every_changed_key() {
     let home = tempfile::tempdir().unwrap();
     let stop = || Script { stop_after: Some(2), ..Script::default() };
     go_on(home.path(), &long(), &mut stop()).unwrap_err();
@@ -130,14 +110,105 @@ fn a_checkpoint_of_another_config_or_of_other_items_is_not_taken_up() {
     let mut script = Script { stop_after: Some(0), ..Script::default() };
     go_on(home.path(), &TrainConfig { save_steps: 3, ..long() }, &mut script).unwrap_err();
     assert!(script.notes.is_empty());
+    let before = fs::read(home.path().join("trainer_log.jsonl")).unwrap();
+    let other = TrainConfig { seed: 7, learning_rate: 5e-3, ..long() };
+    for (resume, finished) in [(Resume::Auto, false), (Resume::Renew, false)] {
+        let error = go_on_from(home.path(), &other, &resume, &mut stop()).unwrap_err();
+        let TrainError::Refused(refusal) = error else { panic!("{error} {finished}") };
+        assert_eq!(refusal.code, "E221");
+        let said = "seed was 42, is 7; train.learning_rate was 0.01, is 0.005 — undo the change";
+        assert!(refusal.message.contains(said), "{refusal}");
+        assert!(refusal.message.contains("checkpoint-2") && refusal.message.contains("--resume none"), "{refusal}");
+    }
+    let error = fit(&student(), &items(5), &long(), home.path(), "base", &Resume::Auto, &mut stop()).unwrap_err();
+    assert!(
+        error.to_string().contains("corpus was 6 items (sha256 ") && error.to_string().contains("is 5 items"),
+        "{error}"
+    );
+    assert_eq!(fs::read(home.path().join("trainer_log.jsonl")).unwrap(), before, "a refusal changes nothing");
+    assert_eq!(checkpoints(home.path()), ["checkpoint-2"]);
+}
+
+#[test]
+fn a_new_start_sets_earlier_checkpoints_aside() {
+    let home = tempfile::tempdir().unwrap();
+    go_on(home.path(), &long(), &mut Script { stop_after: Some(3), ..Script::default() }).unwrap_err();
+    let kept = adapter(home.path(), 3);
     let other = TrainConfig { seed: 7, ..long() };
-    let mut script = stop();
-    go_on(home.path(), &other, &mut script).unwrap_err();
-    assert!(script.notes[0].contains("checkpoint-2: passed over: it was trained with another config"));
-    assert_eq!(script.lines[0].current_steps, 1);
-    let mut script = stop();
-    fit(&student(), &items(5), &other, home.path(), "base", &mut script).unwrap_err();
-    assert!(script.notes[0].contains("on other items"), "{:?}", script.notes);
+    let mut script = Script::default();
+    let fitted = go_on_from(home.path(), &other, &Resume::Anew, &mut script).unwrap();
+    assert_eq!((fitted.resumed_from, fitted.log.len()), (None, 6));
+    assert!(script.notes[0].contains("set aside in") && script.notes[0].ends_with("previous-1"), "{:?}", script.notes);
+    assert_eq!(checkpoints(&home.path().join("previous-1")), ["checkpoint-2", "checkpoint-3"]);
+    assert!(adapter(&home.path().join("previous-1"), 3) == kept);
+    assert_eq!(checkpoints(home.path()), ["checkpoint-4", "checkpoint-6"]);
+    // A run that is over is set aside where stages are done again as their inputs change, and refused elsewhere.
+    assert!(matches!(go_on(home.path(), &long(), &mut Script::default()), Err(TrainError::Refused(_))));
+    let mut script = Script::default();
+    let fitted = go_on_from(home.path(), &long(), &Resume::Renew, &mut script).unwrap();
+    assert_eq!((fitted.resumed_from, script.notes.len()), (None, 2));
+    assert!(script.notes[0].contains("seed was 7, is 42") && script.notes[1].ends_with("previous-2"));
+    let straight = home.path().join("straight");
+    go_on(&straight, &long(), &mut Script::default()).unwrap();
+    assert!(adapter(&straight, 6) == adapter(home.path(), 6));
+}
+
+#[test]
+fn a_named_checkpoint_is_gone_on_from_wherever_it_stands() {
+    let home = tempfile::tempdir().unwrap();
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    let config = TrainConfig { evals_per_epoch: 3, save_total_limit: 0, ..long() };
+    let metrics = || [0.2, 0.5, 0.3, 0.1, 0.4, 0.45].map(Ok).to_vec();
+    let script = |from: usize| Script { metrics: metrics()[from..].to_vec(), ..Script::default() };
+    go_on(&first, &config, &mut script(0)).unwrap();
+    let end = adapter(&first, 6);
+    // From another directory: its best comes along.
+    go_on(&second, &TrainConfig { seed: 7, ..config.clone() }, &mut Script { stop_after: Some(2), ..script(0) })
+        .unwrap_err();
+    let named = Resume::From(first.join("checkpoint-4"));
+    let fitted = go_on_from(&second, &config, &named, &mut script(4)).unwrap();
+    assert_eq!((fitted.resumed_from, fitted.best_step, fitted.best_metric), (Some(4), 2, Some(0.5)));
+    assert!(adapter(&second, 6) == end && adapter(&second, 2) == adapter(&first, 2));
+    assert_eq!(checkpoints(&second.join("previous-1")).len(), 1);
+    // From its own: later ones are set aside.
+    let fitted = go_on_from(&first, &config, &named, &mut script(4)).unwrap();
+    assert_eq!(fitted.resumed_from, Some(4));
+    assert!(adapter(&first, 6) == end && adapter(&first.join("previous-1"), 6) == end);
+    // Neither of another config, nor damaged, nor absent.
+    let refused = |config: &TrainConfig, named: &Path| {
+        let resume = Resume::From(named.into());
+        let Err(TrainError::Refused(refusal)) = go_on_from(&first, config, &resume, &mut script(0)) else { panic!() };
+        refusal
+    };
+    assert_eq!(refused(&TrainConfig { seed: 7, ..config.clone() }, &first.join("checkpoint-4")).code, "E221");
+    for (named, says) in [(first.join("checkpoint-9"), "No such file"), (second.clone(), "it has no COMPLETE")] {
+        let refusal = refused(&config, &named);
+        assert!(refusal.code == "E222" && refusal.message.contains(says), "{refusal}");
+    }
+    fs::write(first.join("checkpoint-4/README.md"), "edited").unwrap();
+    assert!(refused(&config, &first.join("checkpoint-4")).message.contains("README.md was changed"));
+    let left = ["checkpoint-1", "checkpoint-2", "checkpoint-4", "checkpoint-6"];
+    assert_eq!(checkpoints(&first), left, "a refusal moves nothing");
+}
+
+#[test]
+fn streams_of_random_numbers_do_not_meet() {
+    use rand::RngExt;
+    let draw = |purpose, first, second| stream(42, purpose, first, second).random::<u64>();
+    let drawn: std::collections::BTreeSet<u64> = [Purpose::Order, Purpose::Dropout]
+        .into_iter()
+        .flat_map(|purpose| (0..10).flat_map(move |first| (0..10).map(move |second| draw(purpose, first, second))))
+        .collect();
+    assert_eq!(drawn.len(), 200);
+    // Neither the order nor the adapters depend on whether dropout is on.
+    let home = tempfile::tempdir().unwrap();
+    let once = |name: &str, dropout: f64| {
+        let lora = crate::student::LoraConfig { dropout, ..long().lora };
+        let config = TrainConfig { lora, learning_rate: 1e-30, max_steps: Some(3), ..long() };
+        let fitted = train(&items(6), &config, &home.path().join(name));
+        fitted.log.iter().map(|line| line.total_tokens).collect::<Vec<_>>()
+    };
+    assert_eq!(once("with", 0.5), once("without", 0.0));
 }
 
 #[test]
@@ -157,7 +228,8 @@ fn the_best_checkpoint_is_kept_and_a_tie_keeps_the_earlier() {
         serde_json::from_slice(&fs::read(home.path().join("trainer_state.json")).unwrap()).unwrap();
     assert_eq!(state["best_model_checkpoint"], "checkpoint-2");
     assert_eq!((&state["global_step"], &state["max_steps"]), (&json!(6), &json!(6)));
-    assert_eq!(state["log_history"].as_array().unwrap().len(), 12);
+    // Six steps, six measurements, a summary.
+    assert_eq!(state["log_history"].as_array().unwrap().len(), 13);
     assert_eq!(fitted.log.iter().filter_map(|line| line.eval_f1).count(), 6);
     // Without its best, the last one is no place to go on from.
     fs::remove_dir_all(home.path().join("checkpoint-2")).unwrap();
