@@ -42,6 +42,8 @@ const LAYERS: [Layer; 13] = [
         module: "student",
         ours: &["ie", "template", "config"],
         outside: &[
+            "gemm",
+            "pulp",
             "burn",
             "tokenizers",
             "safetensors",
