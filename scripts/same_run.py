@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-TIMES = re.compile(r"(^|_)(seconds|time|throughput|latency|date|created|started|finished|elapsed|per_second)(_|$)")
+TIMES = re.compile(r"(^|_)(seconds|time|runtime|throughput|latency|date|created|started|finished|elapsed|per_second)(_|$)")
 # Their bytes hold times that are not in fields of their own.
 DRAWN = {"report.html", "report.md", "report.csv", "run_report.json"}
 # Written from the files around them, times included.

@@ -211,10 +211,7 @@ fn a_merged_model_reads_documents_as_base_and_adapter_do() {
 
     // The experiment's own adapter settings are checked before any work.
     for (set, says) in [
-        (
-            "lora.target_modules=[\"q_proj\",\"lm_head\"]",
-            "lora.target_modules is … \"lm_head\" …; expected \"all-linear\"",
-        ),
+        ("lora.target_modules=[\"q_proj\",\"head\"]", "lora.target_modules is … \"head\" …; expected \"all-linear\""),
         ("lora.target_modules=all", "lora.target_modules is \"all\"; expected \"all-linear\" or a list of q_proj"),
         ("lora.dropout=1.0", "lora.dropout is 1; expected 0 up to, not including, 1"),
         ("train.loraplus_lr_ratio=0.0", "train.loraplus_lr_ratio is 0; expected 0.001 to 1000"),

@@ -418,7 +418,7 @@ fn schema_and_completions_are_printed() {
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["required"], json!(["title", "data", "team", "base_model"]));
     let train = &schema["$defs"]["TrainSection"]["properties"];
-    assert_eq!(train["lr_scheduler"]["enum"], json!(["constant", "linear", "cosine"]));
+    assert_eq!(train["lr_scheduler"]["enum"], json!(["constant", "constant_with_warmup", "linear", "cosine"]));
     assert_eq!(train["excess_length_strategy"]["default"], "raise");
     let (code, out, _) = desk.call(&["completions", "bash"]);
     assert!(code == 0 && out.contains("understudy") && out.contains("--sequence-len"), "{out}");

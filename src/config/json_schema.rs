@@ -16,7 +16,7 @@ const CHOICES: [(&str, &[&str]); 7] = [
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 19] = [
+const RANGES: [(&str, f64, Option<f64>); 20] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
@@ -32,6 +32,7 @@ const RANGES: [(&str, f64, Option<f64>); 19] = [
     ("lora.r", 1.0, None),
     ("train.num_epochs", 1.0, None),
     ("train.warmup_ratio", 0.0, Some(1.0)),
+    ("train.loraplus_lr_ratio", 0.001, Some(1000.0)),
     ("train.micro_batch_size", 1.0, None),
     ("train.gradient_accumulation_steps", 1.0, None),
     ("train.save_steps", 1.0, None),
@@ -195,10 +196,11 @@ mod tests {
         for (key, words) in CHOICES {
             let listed = keys().contains(&key.to_owned());
             assert!(listed, "{key} is no key");
-            let value = if key == "eval.systems" { "[\"nonsense\"]" } else { "\"nonsense\"" };
+            let value =
+                if ["eval.systems", "train.report_to"].contains(&key) { "[\"zyzzyva\"]" } else { "\"zyzzyva\"" };
             let said = refused(key, value);
             // The plan's own list, word for word: neither may know one that the other lacks.
-            assert!(said.ends_with(&format!("{key} is \"nonsense\"; expected {}", words.join(", "))), "{said}");
+            assert!(said.ends_with(&format!("{key} is \"zyzzyva\"; expected {}", words.join(", "))), "{said}");
         }
         let schema = json_schema();
         for (key, least, most) in RANGES {

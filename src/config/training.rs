@@ -37,6 +37,12 @@ pub struct TrainSection {
     pub micro_batch_size: usize,
     /// Forwards per step. Default 1.
     pub gradient_accumulation_steps: usize,
+    /// Products of the frozen weights in bf16; adapters, norms and the loss stay f32. Saves memory,
+    /// and time on a GPU; slower on a CPU. Default false.
+    pub bf16: bool,
+    /// Keep only the input of each block between forward and backward and compute the rest again:
+    /// less memory, about a third more time, the same bits. Default false.
+    pub gradient_checkpointing: bool,
     /// Most tokens per example. Default 1024.
     pub sequence_len: usize,
     /// What happens to a longer one: `raise` or `drop`. Default `raise`.
@@ -87,6 +93,8 @@ impl Default for TrainSection {
             max_grad_norm: 1.0,
             micro_batch_size: 8,
             gradient_accumulation_steps: 1,
+            bf16: false,
+            gradient_checkpointing: false,
             sequence_len: 1024,
             excess_length_strategy: "raise".into(),
             weight_by_confidence: false,
@@ -199,7 +207,8 @@ mod tests {
         rollback_lr_factor = 0.0
         rollback_lr_factor = 2.0
         report_to = ['wandb']";
-    const FREE: [&str; 3] = ["weight_by_confidence", "load_best_model_at_end", "logging_dir"];
+    const FREE: [&str; 5] =
+        ["bf16", "gradient_checkpointing", "weight_by_confidence", "load_best_model_at_end", "logging_dir"];
 
     #[test]
     fn every_key_is_refused_out_of_its_range_by_name() {

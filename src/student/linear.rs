@@ -1,7 +1,7 @@
 //! A frozen linear layer with room for an adapter.
 
 use super::lora::Adapter;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, FloatDType, Tensor};
 use rand_chacha::ChaCha12Rng;
 
 /// `y = xW + b + s·(xA)B`; `W` and `b` are never tracked.
@@ -19,7 +19,11 @@ impl Linear {
     /// # Shapes
     /// `[tokens, in]` → `[tokens, out]`
     pub fn forward(&self, x: Tensor<2>, rng: Option<&mut ChaCha12Rng>) -> Tensor<2> {
-        let mut y = x.clone().matmul(self.weight.clone());
+        let mut y = match self.weight.dtype() {
+            // The product alone is in bf16; what goes on from it is f32 again.
+            DType::BF16 => x.clone().cast(FloatDType::BF16).matmul(self.weight.clone()).cast(FloatDType::F32),
+            _ => x.clone().matmul(self.weight.clone()),
+        };
         if let Some(bias) = &self.bias {
             y = y + bias.clone();
         }
@@ -31,11 +35,20 @@ impl Linear {
 
     /// The same layer with its update inside the weight.
     pub fn merged(&self) -> Linear {
+        let weight = match self.weight.dtype() {
+            DType::BF16 => self.weight.clone().cast(FloatDType::F32),
+            _ => self.weight.clone(),
+        };
         let weight = match &self.adapter {
-            Some(adapter) => self.weight.clone() + adapter.dense(),
-            None => self.weight.clone(),
+            Some(adapter) => weight + adapter.dense(),
+            None => weight,
         };
         Linear { weight, bias: self.bias.clone(), adapter: None }
+    }
+
+    /// The same layer with its weight rounded to bf16; bias and adapter stay f32.
+    pub fn in_bf16(&self) -> Linear {
+        Linear { weight: self.weight.clone().cast(FloatDType::BF16), ..self.clone() }
     }
 }
 

@@ -134,6 +134,19 @@ impl Model {
         self
     }
 
+    /// The model with the products of its blocks in bf16: half the memory for their weights. Norms,
+    /// attention's softmax, adapters, the head and the loss stay f32. On burn's CPU backend this is
+    /// slower, as it computes such products in f32 and rounds.
+    pub fn in_bf16(mut self) -> Model {
+        for block in &mut self.blocks {
+            for place in 0..TARGETS.len() {
+                let rounded = block.linear(place).in_bf16();
+                *block.linear_mut(place) = rounded;
+            }
+        }
+        self
+    }
+
     /// The model to train: the same weights, adapters as leaves that keep their gradients.
     pub fn tracked(&self) -> Model {
         self.map_adapters(|factor| factor.inner().autodiff().require_grad())

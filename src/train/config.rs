@@ -64,6 +64,11 @@ pub struct TrainConfig {
     pub micro_batch_size: usize,
     /// One step sees `micro_batch_size` times this many items. Default 4.
     pub gradient_accumulation_steps: usize,
+    /// Products of the frozen weights in bf16; adapters, norms and the loss stay f32. Default false.
+    pub bf16: bool,
+    /// Keep only the inputs of blocks for the backward, and compute the rest again. Changes no bit.
+    /// Default false.
+    pub gradient_checkpointing: bool,
     /// Tokens of one item, prompt and answer; memory grows with it. Default 1024.
     pub sequence_len: usize,
     /// What happens to longer items. Default raise.
@@ -110,6 +115,8 @@ impl Default for TrainConfig {
             max_grad_norm: 1.0,
             micro_batch_size: 4,
             gradient_accumulation_steps: 4,
+            bf16: false,
+            gradient_checkpointing: false,
             sequence_len: 1024,
             excess_length: ExcessLength::default(),
             evals_per_epoch: 1,
@@ -211,10 +218,12 @@ impl TrainConfig {
             text("train.adam_beta1", &self.adam_beta1),
             text("train.adam_beta2", &self.adam_beta2),
             text("train.adam_epsilon", &self.adam_epsilon),
+            text("train.bf16", &self.bf16),
             text("train.evals_per_epoch", &self.evals_per_epoch),
             text("train.excess_length_strategy", &format!("{:?}", self.excess_length).to_lowercase()),
             text("train.gradient_accumulation_steps", &self.gradient_accumulation_steps),
             text("train.learning_rate", &self.learning_rate),
+            text("train.loraplus_lr_ratio", &self.loraplus_lr_ratio),
             text("train.lr_scheduler", &self.schedule.name()),
             text("train.max_grad_norm", &self.max_grad_norm),
             text("train.max_steps", &steps),
@@ -274,6 +283,8 @@ mod tests {
             TrainConfig { learning_rate: 2.5e-4, ..good.clone() },
             TrainConfig { schedule: Schedule::Cosine, ..good.clone() },
             TrainConfig { warmup_ratio: 0.5, ..good.clone() },
+            TrainConfig { bf16: true, ..good.clone() },
+            TrainConfig { loraplus_lr_ratio: 16.0, ..good.clone() },
             TrainConfig { weight_decay: 0.5, ..good.clone() },
             TrainConfig { adam_beta1: 0.5, ..good.clone() },
             TrainConfig { adam_beta2: 0.5, ..good.clone() },
@@ -298,6 +309,7 @@ mod tests {
         // Each of them is a key of its own; two are not settings, the model's name and its shape.
         assert_eq!(base.len(), deciding.len() + 2);
         let free = TrainConfig {
+            gradient_checkpointing: true,
             save_steps: 1,
             max_skipped: 1,
             on_divergence: OnDivergence::Rollback,

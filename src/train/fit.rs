@@ -289,7 +289,8 @@ impl<'a> Run<'a> {
 
 /// The model with fresh adapters, and their numbers.
 fn start_numbers(base: &Model, config: &TrainConfig) -> Result<(Model, Numbers), StudentError> {
-    let model = base.clone().adapted(&config.lora, config.seed)?;
+    let base = if config.bf16 { base.clone().in_bf16() } else { base.clone() };
+    let model = base.adapted(&config.lora, config.seed)?.recomputing(config.gradient_checkpointing);
     let (mut shapes, mut factors) = (Vec::new(), Vec::new());
     for (name, factor) in model.adapters() {
         shapes.push((name, factor.dims()));

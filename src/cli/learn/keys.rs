@@ -13,6 +13,7 @@ Keys of [train], with default and range:
   learning_rate                2e-4      peak; above 0, at most 1
   lr_scheduler                 cosine    constant (no warm-up), constant_with_warmup, linear, cosine
   warmup_ratio                 0.1       share of the steps that warm up from 0; 0 to 1
+  loraplus_lr_ratio            1         LoRA+: the rate of B is that of A times this; 0.001 to 1000
   weight_decay                 0         decoupled; 0 to 1
   adam_beta1                   0.9       0 up to 1
   adam_beta2                   0.999     0 up to 1
@@ -20,6 +21,8 @@ Keys of [train], with default and range:
   max_grad_norm                1         one norm over all adapters; 0 is off
   micro_batch_size             8         conversations per forward; memory grows with it
   gradient_accumulation_steps  1         forwards per step; every supervised token counts alike
+  bf16                         false     products of the frozen weights in bf16; slower on a CPU
+  gradient_checkpointing       false     keep only the inputs of blocks: less memory, more time
   sequence_len                 1024      most tokens of a conversation
   excess_length_strategy       raise     raise, or drop longer ones
   weight_by_confidence         false     conversations count by the team's confidence; 0 is left out

@@ -39,6 +39,8 @@ pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
         max_grad_norm: train.max_grad_norm,
         micro_batch_size: train.micro_batch_size,
         gradient_accumulation_steps: train.gradient_accumulation_steps,
+        bf16: train.bf16,
+        gradient_checkpointing: train.gradient_checkpointing,
         sequence_len: train.sequence_len,
         excess_length: if train.excess_length_strategy == "drop" { ExcessLength::Drop } else { ExcessLength::Raise },
         evals_per_epoch: train.evals_per_epoch,

@@ -135,3 +135,24 @@ fn a_layout_knows_its_tokens() {
     let lengths: Vec<[usize; 3]> = layout.segments().iter().map(|s| [s.start, s.length, s.behind]).collect();
     assert_eq!(lengths, [[0, 3, 0], [3, 2, 3], [5, 4, 3]]);
 }
+
+#[test]
+fn products_in_bf16_stay_near_f32_in_scores_loss_and_gradients() {
+    for name in ["llama", "llama-tied", "qwen2", "qwen3"] {
+        let model = model(name);
+        let rounded = model.clone().in_bf16();
+        assert!(runs(&model) && !runs(&rounded));
+        let scores = |model: &Model| numbers(model.logits(&PREFIX));
+        let apart = relative(&scores(&rounded), &scores(&model));
+        // bf16 keeps 8 bits: one rounding is 2^-9 of a number, and there are two blocks of seven.
+        assert!(apart > 1e-5 && apart < 3e-2, "{name}: {apart}");
+        let rows = [Row { ids: ROWS[3], supervised: 2..7, weight: 1.0 }];
+        let (in_f32, in_bf16) = (learned(&model, &PREFIX, &rows, false), learned(&rounded, &PREFIX, &rows, false));
+        let loss = (in_bf16.0 / in_f32.0 - 1.0).abs();
+        assert!(loss < 2e-2, "{name}: {loss}");
+        let worst = in_bf16.1.iter().zip(&in_f32.1).map(|(a, b)| relative(a, b)).fold(0.0, f32::max);
+        assert!(worst < 0.2, "{name}: {worst}");
+        println!("{name}: bf16 against f32: scores {apart:.1e}, loss {loss:.1e}, gradients {worst:.1e}");
+        assert_eq!(rounded.merged().blocks[0].linear(0).weight.dtype(), burn::tensor::DType::F32);
+    }
+}
