@@ -6,7 +6,8 @@
 Answers whether a run that was killed and run again ends in the same files as one that was left
 alone. JSON and JSON Lines are compared without the fields that hold times; the reports, which are
 drawn from those files and print seconds, are only compared by their presence; every other file must
-have the same bytes. Exit 0 where nothing differs, 1 where something does, with its name.
+have the same bytes. Lists of hashes are compared without those of JSON files, whose bytes hold times
+and whose contents are compared here. Exit 0 where nothing differs, 1 where something does, with its name.
 """
 
 import hashlib
@@ -18,13 +19,16 @@ from pathlib import Path
 TIMES = re.compile(r"(^|_)(seconds|time|runtime|throughput|latency|date|created|started|finished|elapsed|per_second)(_|$)")
 # Their bytes hold times that are not in fields of their own.
 DRAWN = {"report.html", "report.md", "report.csv", "run_report.json"}
+HASHED = re.compile(r"\.jsonl?$")
 # Written from the files around them, times included.
 STAMP = re.compile(r"_\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 
 
 def timeless(value):
     if isinstance(value, dict):
-        return {key: timeless(inner) for key, inner in value.items() if not TIMES.search(key)}
+        # In a manifest, the hash of a file stands under its name.
+        kept = {key: inner for key, inner in value.items() if not TIMES.search(key) and not HASHED.search(key)}
+        return {key: timeless(inner) for key, inner in kept.items()}
     if isinstance(value, list):
         return [timeless(inner) for inner in value]
     return value
@@ -38,6 +42,9 @@ def content(path):
         text = path.read_text(encoding="utf-8")
         values = [json.loads(line) for line in text.splitlines() if line] if path.suffix == ".jsonl" else json.loads(text)
         return json.dumps(timeless(values), ensure_ascii=False)
+    if path.name == "COMPLETE":
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return "\n".join(line for line in lines if not HASHED.search(line))
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
