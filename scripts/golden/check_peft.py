@@ -140,7 +140,9 @@ def experiment(home, path, lora):
     (out / "corpus").mkdir(parents=True)
     (home / "schema.toml").write_text('[[entities]]\nlabel = "person"\n')
     gold = {"entities": [{"type": "person", "text": "Ann", "start": 0, "end": 3}]}
-    (home / "d.jsonl").write_text(json.dumps({"id": "d", "text": "Ann swam.", "gold": gold}) + "\n")
+    # No text of one split stands in another.
+    for split, text in [("train", "Ann rowed across."), ("dev", "Ann swam."), ("test", "Ann ran home.")]:
+        (home / f"{split}.jsonl").write_text(json.dumps({"id": split, "text": text, "gold": gold}) + "\n")
     meta = {"documents": ["d1"], "task": "entities", "protocol": "gold", "rounds": 0, "votes": [], "confidence": 1.0,
             "prompt": "", "tokens": None}
     said = [("Ann left.", '{"person":["Ann"]}'), ("Bo Ek stayed in Rome.", '{"person":["Bo Ek"]}'), ("It rained.", "{}")]
@@ -149,7 +151,7 @@ def experiment(home, path, lora):
     (out / "corpus/train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (out / "traces.jsonl").write_text("")
     config = home / "tiny.toml"
-    data = "\n".join(f"{split} = '{home}/d.jsonl'" for split in ["train", "dev", "test"])
+    data = "\n".join(f"{split} = '{home}/{split}.jsonl'" for split in ["train", "dev", "test"])
     config.write_text(
         f"title = 'T'\nbase_model = '{path}'\noutput_dir = '{out}'\n[data]\nschema = '{home}/schema.toml'\n{data}\n"
         "[team]\nprotocol = 'aeio'\nmodel = 'm'\ncassette = 'none'\n[eval]\nmax_new_tokens = 4\n"
