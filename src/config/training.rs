@@ -37,11 +37,11 @@ pub struct TrainSection {
     pub micro_batch_size: usize,
     /// Forwards per step. Default 1.
     pub gradient_accumulation_steps: usize,
-    /// Products of the frozen weights in bf16; adapters, norms and the loss stay f32. Saves memory,
-    /// and time on a GPU; slower on a CPU. Default false.
+    /// Products of the frozen weights in bf16; adapters, norms and the loss stay f32. Half the memory
+    /// for those weights; burn's CPU backend computes them in f32 and rounds. Default false.
     pub bf16: bool,
     /// Keep only the input of each block between forward and backward and compute the rest again:
-    /// less memory, about a third more time, the same bits. Default false.
+    /// less memory, a second forward per step, the same bits. Default false.
     pub gradient_checkpointing: bool,
     /// Most tokens per example. Default 1024.
     pub sequence_len: usize,

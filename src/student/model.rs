@@ -128,7 +128,7 @@ impl Model {
     }
 
     /// Chooses what training keeps between forward and backward: everything dear, or only the input
-    /// of each block, which takes a tenth of the memory and a third more time.
+    /// of each block, which takes less memory and a second forward.
     pub fn recomputing(mut self, recompute: bool) -> Model {
         self.recompute = recompute;
         self

@@ -68,7 +68,7 @@ pub(super) enum Onto {
 
 /// `out = factor·a·b`, or plus what `out` held; on all threads where it pays.
 pub(super) fn product(out: Target, onto: Onto, factor: f32, a: Matrix, b: Matrix) {
-    // Below some 200 000 multiplications the threads cost more than they bring.
+    // Small products stay on this thread: waking the others has its price, too. Not tuned.
     let threads = if out.rows * out.columns * a.columns < 200_000 { Parallelism::None } else { Parallelism::Rayon(0) };
     run(out, onto, factor, a, b, threads);
 }

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-/// Tokens that one task takes; a task is then some tens of microseconds.
+/// Tokens that one task takes.
 const TOKENS: usize = 16;
 
 /// Partial sums that are kept side by side, so that they fit one vector of any processor and the
