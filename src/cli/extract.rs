@@ -95,7 +95,7 @@ fn student(
         model = adapted;
     }
     let reader =
-        Reader::new(&args.system, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
+        Reader::new(&args.system, &model, &student.tokenizer, plan.schema().clone(), session::reading(plan));
     let mut predictions = Vec::with_capacity(documents.len());
     for part in documents.chunks(PART) {
         if session::stopped() {

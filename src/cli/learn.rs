@@ -162,7 +162,7 @@ struct Watch<'a> {
 impl Hooks for Watch<'_> {
     fn evaluate(&mut self, model: &Model, step: usize) -> Result<f64, String> {
         let schema = self.plan.schema().clone();
-        let reader = Reader::new("dev", model, &self.student.tokenizer, schema, self.plan.config().eval.max_new_tokens);
+        let reader = Reader::new("dev", model, &self.student.tokenizer, schema, session::reading(self.plan));
         let mut predictions = Vec::with_capacity(self.dev.len());
         for part in self.dev.chunks(HEARD) {
             if session::stopped() {

@@ -4,6 +4,7 @@ use super::{Coded, Common, Progress, usage};
 use crate::config::Plan;
 use crate::corpus::CorpusError;
 use crate::store::{AnswerStore, Manifest, hash_bytes, hash_file};
+use crate::student::{ReaderOptions, Settings};
 use crate::team::client::{Endpoint, HttpClient, STOP};
 use crate::team::{Client, Sampling};
 use anyhow::{Context, Result};
@@ -40,6 +41,16 @@ pub fn plan(experiment: &Experiment, common: &Common) -> Result<Plan> {
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
     Ok(plan)
+}
+
+/// How a plan has its student read.
+pub fn reading(plan: &Plan) -> ReaderOptions {
+    let eval = &plan.config().eval;
+    ReaderOptions {
+        max_new_tokens: eval.max_new_tokens,
+        constrained: eval.constrained,
+        engine: Settings { lanes: eval.lanes, ..Settings::default() },
+    }
 }
 
 /// The client of a plan: the cassette's answers, then those that earlier calls left in the run

@@ -122,7 +122,7 @@ fn student_predictions(
         student.model.clone()
     };
     let reader =
-        Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), plan.config().eval.max_new_tokens);
+        Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), session::reading(plan));
     let mut predictions = Vec::new();
     // In parts, so that there is progress to see and Ctrl-C is heard.
     for part in test.chunks(32) {

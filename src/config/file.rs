@@ -135,6 +135,12 @@ pub struct EvalSection {
     pub systems: Vec<String>,
     /// Most tokens of a student's answer. Default 128.
     pub max_new_tokens: usize,
+    /// Whether a student can only write labels of the schema and words of the document, as compact
+    /// JSON that is always closed. Default true.
+    pub constrained: bool,
+    /// Questions that a student answers at once; memory for their keys and values grows linearly,
+    /// about 46 KB a token of a 135M student. Default 64.
+    pub lanes: usize,
     /// Bootstrap replicates. Default 2000.
     pub replicates: usize,
     /// Failed documents of any system above which the run ends with exit code 3. Default 5.
@@ -157,7 +163,14 @@ impl Default for FilterSection {
 impl Default for EvalSection {
     fn default() -> EvalSection {
         let systems = ["base", "aeio", "type_agents", "crossagentie"].map(str::to_string).to_vec();
-        EvalSection { systems, max_new_tokens: 128, replicates: 2000, max_failures: 5 }
+        EvalSection {
+            systems,
+            max_new_tokens: 128,
+            constrained: true,
+            lanes: 64,
+            replicates: 2000,
+            max_failures: 5,
+        }
     }
 }
 

@@ -77,6 +77,7 @@ impl Plan {
         lora.check()?;
         for (key, value) in [
             ("eval.max_new_tokens", eval.max_new_tokens),
+            ("eval.lanes", eval.lanes),
             ("team.in_flight", team.in_flight),
             ("team.max_attempts", team.max_attempts as usize),
             ("team.max_tokens", team.max_tokens as usize),

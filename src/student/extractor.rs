@@ -1,12 +1,32 @@
 //! The student at work: documents in, extractions out, through the same prompts and the same
-//! parser as the team. Two questions a document: its entities, then their relations.
+//! parser as the team. Two questions a document: its entities, then their relations; the relations
+//! of one document are asked beside the entities of the next.
 
-use super::generate::{Finish, Generated, generate};
+use super::engine::{Engine, Request, Settings, Tally, Work};
+use super::generate::{Finish, Generated};
 use super::{ChatTokenizer, Model, Result};
 use crate::ie::{Cost, Document, Entity, Extractor, Message, Prediction, Schema, Status};
-use crate::template::answer::{self, Reading, RelationReading, read_answer, read_relations};
+use crate::template::answer::{self, Grammar, Reading, RelationReading, read_answer, read_relations};
 use crate::template::prompt::Prompts;
-use std::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// How a reader answers.
+#[derive(Clone, Debug)]
+pub struct ReaderOptions {
+    /// Tokens after which an answer ends at the latest.
+    pub max_new_tokens: usize,
+    /// Whether answers are held to the schema's labels and the document's own words. Default true.
+    pub constrained: bool,
+    /// How the engine works.
+    pub engine: Settings,
+}
+
+impl Default for ReaderOptions {
+    fn default() -> ReaderOptions {
+        ReaderOptions { max_new_tokens: 128, constrained: true, engine: Settings::default() }
+    }
+}
 
 /// A model that reads documents.
 pub struct Reader<'a> {
@@ -14,11 +34,12 @@ pub struct Reader<'a> {
     model: Model,
     tokenizer: &'a ChatTokenizer,
     prompts: Prompts,
-    max_new_tokens: usize,
+    options: ReaderOptions,
 }
 
 /// A reading in progress.
 struct Case {
+    document: Document,
     reading: Option<Reading>,
     relations: Option<RelationReading>,
     cost: Cost,
@@ -31,10 +52,10 @@ impl<'a> Reader<'a> {
         model: &Model,
         tokenizer: &'a ChatTokenizer,
         schema: Schema,
-        max_new_tokens: usize,
+        options: ReaderOptions,
     ) -> Reader<'a> {
         let model = if model.lora().is_some() { model.merged() } else { model.untracked() };
-        Reader { name: name.into(), model, tokenizer, prompts: Prompts::new(schema), max_new_tokens }
+        Reader { name: name.into(), model, tokenizer, prompts: Prompts::new(schema), options }
     }
 
     /// Reads every document.
@@ -43,48 +64,134 @@ impl<'a> Reader<'a> {
     /// If the device or the chat template fails; an answer that cannot be read is a failed
     /// prediction, not an error.
     pub fn read(&self, documents: &[Document]) -> Result<Vec<Prediction>> {
-        let empty = || Case {
-            reading: None,
-            relations: None,
-            cost: Cost { prompt_tokens: Some(0), completion_tokens: Some(0), ..Cost::default() },
-        };
-        let mut cases: Vec<Case> = documents.iter().map(|_| empty()).collect();
-        let asked = documents.iter().enumerate().filter(|(_, document)| !document.is_blank());
-        let asked = asked.map(|(at, document)| (at, self.prompts.entities(&document.text))).collect();
-        for (at, said) in self.ask(asked, &mut cases)? {
-            let schema = self.prompts.schema();
-            cases[at].reading = Some(read_answer(&said.text, finish(&said), &documents[at].text, schema));
-        }
-        let mut asked = Vec::new();
-        for (at, case) in cases.iter().enumerate() {
-            let found = case.reading.as_ref().map_or(&[][..], |reading| &reading.extraction.entities);
-            asked.extend(self.prompts.relations(&documents[at].text, found).map(|messages| (at, messages)));
-        }
-        for (at, said) in self.ask(asked, &mut cases)? {
-            let found: &[Entity] = cases[at].reading.as_ref().map_or(&[], |reading| &reading.extraction.entities);
-            cases[at].relations = Some(read_relations(&said.text, finish(&said), self.prompts.schema(), found));
-        }
-        Ok(documents.iter().zip(cases).map(|(document, case)| concluded(document, case)).collect())
+        let mut predictions = Vec::with_capacity(documents.len());
+        self.read_each(&mut documents.iter().cloned(), &mut |_, prediction| predictions.push(prediction))?;
+        Ok(predictions)
     }
 
-    /// Answers to the prompts, each with its share of the time and its own tokens in the cost.
-    fn ask(&self, asked: Vec<(usize, Vec<Message>)>, cases: &mut [Case]) -> Result<Vec<(usize, Generated)>> {
-        let start = Instant::now();
-        let prompts = asked.iter().map(|(_, messages)| self.tokenizer.prompt(messages)).collect::<Result<Vec<_>>>()?;
-        let said = generate(&self.model, self.tokenizer, &prompts, self.max_new_tokens)?;
-        let share = start.elapsed().as_secs_f64() / asked.len().max(1) as f64;
-        for (((at, _), prompt), said) in asked.iter().zip(&prompts).zip(&said) {
-            let spent = Cost {
-                calls: 1,
-                prompt_tokens: Some(prompt.len() as u64),
-                completion_tokens: Some(said.ids.len() as u64),
-                seconds: (share * 1e3).round() / 1e3,
-            };
-            cases[*at].cost = cases[*at].cost.plus(spent);
-        }
-        Ok(asked.into_iter().map(|(at, _)| at).zip(said).collect())
+    /// Reads documents as they come and hands each on with what was found, in their order; holds
+    /// those in progress alone. Where the documents end, those in progress are finished.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn read_each(
+        &self,
+        documents: &mut dyn Iterator<Item = Document>,
+        out: &mut dyn FnMut(Document, Prediction),
+    ) -> Result<Tally> {
+        let mut engine = Engine::new(&self.model, self.tokenizer, self.options.engine.clone())?;
+        let mut desk = Desk {
+            reader: self,
+            documents,
+            out,
+            open: BTreeMap::new(),
+            more: VecDeque::new(),
+            begun: 0,
+            finished: BTreeMap::new(),
+            handed: 0,
+        };
+        engine.run(&mut desk)?;
+        Ok(engine.tally())
+    }
+
+    fn request(&self, messages: &[Message], grammar: impl FnOnce() -> Grammar) -> Result<Request> {
+        Ok(Request {
+            prompt: self.tokenizer.prompt(messages)?,
+            grammar: self.options.constrained.then(|| Arc::new(grammar())),
+            max_new_tokens: self.options.max_new_tokens,
+        })
     }
 }
+
+/// The documents in progress. A question's number is twice its document's, plus one for relations.
+struct Desk<'d, 'a> {
+    reader: &'d Reader<'a>,
+    documents: &'d mut dyn Iterator<Item = Document>,
+    out: &'d mut dyn FnMut(Document, Prediction),
+    open: BTreeMap<usize, (Case, u64)>,
+    /// Questions about relations, which come before those of new documents.
+    more: VecDeque<(usize, Request)>,
+    begun: usize,
+    /// Finished before a document that came earlier.
+    finished: BTreeMap<usize, (Document, Prediction)>,
+    handed: usize,
+}
+
+impl Desk<'_, '_> {
+    fn conclude(&mut self, number: usize, case: Case) {
+        let prediction = concluded(&case.document, case.reading, case.relations, case.cost);
+        self.finished.insert(number, (case.document, prediction));
+        while let Some((document, prediction)) = self.finished.remove(&self.handed) {
+            (self.out)(document, prediction);
+            self.handed += 1;
+        }
+    }
+}
+
+impl Work for Desk<'_, '_> {
+    fn next(&mut self, _: bool) -> Result<Option<(usize, Request)>> {
+        if let Some(question) = self.more.pop_front() {
+            return Ok(Some(question));
+        }
+        // What waits for an earlier document is bounded.
+        while self.finished.len() < MOST_FINISHED
+            && let Some(document) = self.documents.next()
+        {
+            let number = self.begun;
+            self.begun += 1;
+            let cost = Cost { prompt_tokens: Some(0), completion_tokens: Some(0), ..Cost::default() };
+            let case = Case { document, reading: None, relations: None, cost };
+            if case.document.is_blank() {
+                self.conclude(number, case);
+                continue;
+            }
+            let text = &case.document.text;
+            let prompts = &self.reader.prompts;
+            let grammar = || Grammar::entities(prompts.schema(), text);
+            let request = self.reader.request(&prompts.entities(text), grammar)?;
+            let read = request.prompt.len() as u64;
+            self.open.insert(number, (case, read));
+            return Ok(Some((2 * number, request)));
+        }
+        Ok(None)
+    }
+
+    fn done(&mut self, number: usize, said: Generated) -> Result<()> {
+        let document = number / 2;
+        let Some((mut case, read)) = self.open.remove(&document) else { return Ok(()) };
+        let spent = Cost {
+            calls: 1,
+            prompt_tokens: Some(read),
+            completion_tokens: Some(said.ids.len() as u64),
+            seconds: (said.seconds * 1e3).round() / 1e3,
+        };
+        case.cost = case.cost.plus(spent);
+        let (prompts, text) = (&self.reader.prompts, &case.document.text);
+        if number % 2 == 1 {
+            let found: &[Entity] = case.reading.as_ref().map_or(&[], |reading| &reading.extraction.entities);
+            case.relations = Some(read_relations(&said.text, finish(&said), prompts.schema(), found));
+            self.conclude(document, case);
+            return Ok(());
+        }
+        let reading = read_answer(&said.text, finish(&said), text, prompts.schema());
+        let found = &reading.extraction.entities;
+        let asked = prompts.relations(text, found);
+        let grammar = || Grammar::relations(prompts.schema(), found);
+        let request = asked.map(|messages| self.reader.request(&messages, grammar)).transpose()?;
+        case.reading = Some(reading);
+        match request {
+            Some(request) => {
+                self.open.insert(document, (case, request.prompt.len() as u64));
+                self.more.push_back((number + 1, request));
+            }
+            None => self.conclude(document, case),
+        }
+        Ok(())
+    }
+}
+
+/// Predictions that wait for one of an earlier document at most.
+const MOST_FINISHED: usize = 1024;
 
 impl Extractor for Reader<'_> {
     fn name(&self) -> &str {
@@ -104,19 +211,26 @@ impl Extractor for Reader<'_> {
 fn finish(said: &Generated) -> answer::Finish {
     match said.finish {
         Finish::Stop => answer::Finish::Stop,
+        // Whole behind its last item; the engine counts it.
+        Finish::Length if said.closed => answer::Finish::Stop,
         Finish::Length => answer::Finish::Length,
     }
 }
 
-fn concluded(document: &Document, case: Case) -> Prediction {
-    let Some(reading) = case.reading else {
-        return Prediction::read(&document.id, Default::default(), case.cost);
+fn concluded(
+    document: &Document,
+    reading: Option<Reading>,
+    relations: Option<RelationReading>,
+    cost: Cost,
+) -> Prediction {
+    let Some(reading) = reading else {
+        return Prediction::read(&document.id, Default::default(), cost);
     };
     if matches!(reading.status, Status::Failed | Status::Refused) {
-        return Prediction::failed(&document.id, reading.status, reading.error.unwrap_or_default(), case.cost);
+        return Prediction::failed(&document.id, reading.status, reading.error.unwrap_or_default(), cost);
     }
     let mut extraction = reading.extraction;
     // An unreadable second answer costs its relations, not the entities of the first.
-    extraction.relations = case.relations.map(|read| read.relations).unwrap_or_default();
-    Prediction::read(&document.id, extraction, case.cost)
+    extraction.relations = relations.map(|read| read.relations).unwrap_or_default();
+    Prediction::read(&document.id, extraction, cost)
 }

@@ -1,7 +1,9 @@
-//! Greedy decoding of many prompts at once. What all prompts begin with is read once; each step
-//! then appends one token to every unfinished row, in one product per layer.
+//! Greedy decoding: what an answer is, and whole batches of them by burn's own operations. What all
+//! prompts begin with is read once; each step then appends one token to every unfinished row, in one
+//! product per layer. [`super::engine`] is what runs on the CPU.
 
 use super::cache::{Prefix, Rows, to_rows};
+use super::engine::{Answer, Engine, Pen, Request, Settings};
 use super::error::Result;
 use super::model::Model;
 use super::tokenizer::ChatTokenizer;
@@ -28,41 +30,43 @@ pub enum Finish {
 pub struct Generated {
     /// Tokens, the final stop token included.
     pub ids: Vec<u32>,
-    /// As text, without control tokens.
+    /// As text, without control tokens; where the answer was closed at its limit, the text is whole
+    /// and the tokens are those that were written.
     pub text: String,
     /// Why it ended.
     pub finish: Finish,
-    /// Natural logarithm of each token's probability.
-    pub logprobs: Vec<f32>,
+    /// Natural logarithm of each token's probability; `None` where the grammar left no choice and
+    /// the model was not asked.
+    pub logprobs: Vec<Option<f32>>,
+    /// Whether the limit was reached and the grammar closed the answer behind its last whole item.
+    pub closed: bool,
+    /// Its share of the time.
+    pub seconds: f64,
 }
 
 /// Answers every prompt (at least one token each) greedily: the likeliest token each time, the
 /// lowest id among equals. Takes any adapters into account.
+///
+/// # Errors
+/// If the device fails or the vocabulary cannot be read.
 pub fn generate(
     model: &Model,
     tokenizer: &ChatTokenizer,
     prompts: &[Vec<u32>],
     max_new_tokens: usize,
 ) -> Result<Vec<Generated>> {
-    let answers = decode(model, tokenizer.stops(), prompts, max_new_tokens)?;
-    let text = |(ids, logprobs, finish): Answer| {
-        let shown = if finish == Finish::Stop { &ids[..ids.len() - 1] } else { &ids[..] };
-        Ok(Generated { text: tokenizer.decode(shown)?, ids, finish, logprobs })
-    };
-    answers.into_iter().map(text).collect()
+    let ask = |prompt: &Vec<u32>| Request { prompt: prompt.clone(), grammar: None, max_new_tokens };
+    Engine::new(model, tokenizer, Settings::default())?.answer(prompts.iter().map(ask).collect())
 }
 
-type Answer = (Vec<u32>, Vec<f32>, Finish);
-
-/// [`generate`] on token ids alone.
-pub(crate) fn decode(model: &Model, stops: &[u32], prompts: &[Vec<u32>], max_new_tokens: usize) -> Result<Vec<Answer>> {
-    let mut answers: Vec<Answer> = prompts.iter().map(|_| (Vec::new(), Vec::new(), Finish::Length)).collect();
-    if max_new_tokens == 0 || prompts.is_empty() {
-        return Ok(answers);
-    }
+/// Answers in whole batches, one token a pass and row, with burn's own operations: for devices
+/// other than the CPU, and what the engine is tested against.
+pub(crate) fn decode(model: &Model, pen: Pen, requests: &[Request]) -> Result<Vec<Generated>> {
+    let mut answers: Vec<Option<Generated>> = requests.iter().map(|_| None).collect();
     let model = model.untracked();
-    let shared = shared_prefix(prompts);
-    let prefix = Prefix::read(&model, &prompts[0][..shared]);
+    let prompts: Vec<&[u32]> = requests.iter().map(|request| &request.prompt[..]).collect();
+    let shared = shared_prefix(&prompts);
+    let prefix = Prefix::read(&model, prompts.first().map_or(&[], |prompt| &prompt[..shared]));
     // Rows of like length pad little.
     let mut order: Vec<usize> = (0..prompts.len()).collect();
     order.sort_by_key(|i| (prompts[*i].len(), *i));
@@ -73,66 +77,56 @@ pub(crate) fn decode(model: &Model, stops: &[u32], prompts: &[Vec<u32>], max_new
         let (batch, after) = rest.split_at(count);
         rest = after;
         let suffixes: Vec<&[u32]> = batch.iter().map(|i| &prompts[*i][shared..]).collect();
-        let decoded = decode_batch(&model, stops, &prefix, &suffixes, max_new_tokens)?;
-        for (i, answer) in batch.iter().zip(decoded) {
-            answers[*i] = answer;
+        let begun = batch.iter().map(|i| Answer::new(&requests[*i], pen)).collect();
+        for (i, answer) in batch.iter().zip(decode_batch(&model, pen, &prefix, &suffixes, begun)?) {
+            answers[*i] = Some(answer.into_generated(pen.tokenizer)?);
         }
     }
-    Ok(answers)
+    Ok(answers.into_iter().flatten().collect())
 }
 
 fn decode_batch(
     model: &Model,
-    stops: &[u32],
+    pen: Pen,
     prefix: &Prefix,
     suffixes: &[&[u32]],
-    max_new_tokens: usize,
+    mut answers: Vec<Answer>,
 ) -> Result<Vec<Answer>> {
-    let mut answers: Vec<Answer> = suffixes.iter().map(|_| (Vec::new(), Vec::new(), Finish::Length)).collect();
+    if answers.iter().all(Answer::ended) {
+        return Ok(answers);
+    }
     let (mut rows, mut hidden) = Rows::read(model, prefix, suffixes);
-    // Which answer each row of the cache belongs to.
+    // Which answer each row of the cache belongs to, and how many of its tokens were read.
     let mut owners: Vec<usize> = (0..suffixes.len()).collect();
-    for step in 1..=max_new_tokens {
+    let mut read = vec![0; suffixes.len()];
+    loop {
         let scores = to_rows(hidden.matmul(model.head.clone()))?;
-        let chosen: Vec<(u32, f32)> = scores.par_iter().map(|row| likeliest(row)).collect();
-        let mut active = Vec::new();
-        for (row, ((id, logprob), owner)) in chosen.iter().zip(&owners).enumerate() {
-            let (ids, logprobs, finish) = &mut answers[*owner];
-            if *finish == Finish::Stop {
-                continue;
+        let mut of_answer: Vec<Option<&[f32]>> = vec![None; answers.len()];
+        owners.iter().zip(&scores).for_each(|(owner, scores)| of_answer[*owner] = Some(scores));
+        let due = answers.par_iter_mut().zip(of_answer).zip(&read);
+        due.for_each(|((answer, scores), read)| {
+            if let Some(scores) = scores.filter(|_| !answer.ended() && *read == answer.ids().len()) {
+                answer.advance(scores, pen);
             }
-            ids.push(*id);
-            logprobs.push(*logprob);
-            if stops.contains(id) {
-                *finish = Finish::Stop;
-            } else {
-                active.push(row);
-            }
+        });
+        let active: Vec<usize> = (0..owners.len()).filter(|row| !answers[owners[*row]].ended()).collect();
+        if active.is_empty() {
+            return Ok(answers);
         }
-        if active.is_empty() || step == max_new_tokens {
-            break;
-        }
-        let mut tokens: Vec<u32> = chosen.iter().map(|(id, _)| *id).collect();
         if (owners.len() - active.len()) * DROP_SHARE >= owners.len() {
             rows.keep(model, &active);
             owners = active.iter().map(|row| owners[*row]).collect();
-            tokens = active.iter().map(|row| tokens[*row]).collect();
         }
+        let next = |owner: &usize| {
+            // A row whose answer stands is carried along until it is dropped.
+            let ids = answers[*owner].ids();
+            let id = ids.get(read[*owner]).or(ids.last()).copied().unwrap_or_default();
+            read[*owner] += 1;
+            id
+        };
+        let tokens: Vec<u32> = owners.iter().map(next).collect();
         hidden = rows.step(model, &tokens);
     }
-    Ok(answers)
-}
-
-/// The token with the highest score and the logarithm of its probability.
-fn likeliest(scores: &[f32]) -> (u32, f32) {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (id, score) in scores.iter().enumerate() {
-        if *score > best.1 {
-            best = (id, *score);
-        }
-    }
-    let sum: f32 = scores.iter().map(|score| (score - best.1).exp()).sum();
-    (best.0 as u32, -sum.ln())
 }
 
 /// Tokens that all prompts begin with; leaves every prompt at least one of its own.

@@ -12,6 +12,7 @@ mod cache;
 mod config;
 pub mod device;
 mod directory;
+mod engine;
 mod error;
 mod export;
 mod extractor;
@@ -44,8 +45,9 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig};
+pub use engine::{Engine, Request, Settings, Tally, Work};
 pub use error::{Result, StudentError};
-pub use extractor::Reader;
+pub use extractor::{Reader, ReaderOptions};
 pub use generate::{Finish, Generated, generate};
 pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};

@@ -11,6 +11,7 @@ mod backward;
 mod buffer;
 mod entropy;
 mod forward;
+mod lanes;
 mod product;
 mod tape;
 #[cfg(test)]
@@ -19,8 +20,9 @@ mod vector;
 
 pub(super) use buffer::release;
 pub(super) use entropy::cross_entropy;
+pub(super) use lanes::{Decoder, Lane, Memory, Piece};
 pub(super) use tape::{block, floats, runs};
-pub(super) use vector::Turns;
+pub(super) use vector::{Turns, log_sum};
 
 /// How flat tokens belong together: a prefix, then rows that each continue it, without padding.
 #[derive(Clone, Debug, PartialEq, Eq)]

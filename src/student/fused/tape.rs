@@ -67,7 +67,7 @@ struct Factors {
 }
 
 impl Frozen {
-    fn of(block: &Block, heads: Heads) -> Result<Frozen> {
+    pub fn of(block: &Block, heads: Heads) -> Result<Frozen> {
         let layers: Vec<Layer> = (0..7).map(|place| Layer::of(block.linear(place))).collect::<Result<_>>()?;
         let head_norms = match (&block.attention.q_norm, &block.attention.k_norm) {
             (Some(q), Some(k)) => Some([taken(q.weight.clone())?, taken(k.weight.clone())?]),

@@ -226,6 +226,14 @@ pub(super) fn softmax(row: &mut [f32]) -> f32 {
     })
 }
 
+/// The logarithm of the sum of a row's exponentials.
+pub(crate) fn log_sum(row: &[f32]) -> f32 {
+    vectorised(|| {
+        let highest = highest(row);
+        highest + sum(row, row, |x, _| exp(x - highest)).ln()
+    })
+}
+
 /// The same shares from a known logarithm of the sum.
 pub(super) fn softmax_again(row: &mut [f32], log_sum: f32) {
     vectorised(|| row.iter_mut().for_each(|x| *x = exp(*x - log_sum)));
