@@ -31,6 +31,7 @@ mod claims;
 mod event;
 mod find;
 mod fold;
+mod grammar;
 mod ground;
 mod item;
 mod json;
@@ -43,6 +44,7 @@ mod text;
 mod words;
 
 pub use claims::Claim;
+pub use grammar::{Closing, Grammar, State};
 pub use render::{render_entities, render_relations};
 
 use crate::ie::{Entity, Extraction, Relation, Schema, Status};
