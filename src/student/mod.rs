@@ -10,6 +10,9 @@ mod attention;
 mod block;
 mod cache;
 mod config;
+mod constrain;
+#[cfg(test)]
+mod constrain_tests;
 pub mod device;
 mod directory;
 mod error;
@@ -44,6 +47,7 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig};
+pub use constrain::{Closed, Guide, Vocabulary};
 pub use error::{Result, StudentError};
 pub use extractor::Reader;
 pub use generate::{Finish, Generated, generate};
