@@ -5,7 +5,8 @@ use super::file_tests::{Writer, saved, text};
 use super::gguf::Gguf;
 use super::gguf_tokenizer;
 use super::tokenizer::{ChatTokenizer, Parts};
-use crate::ie::{EntityType, Extraction, ExtractionRecord, Schema};
+use crate::ie::record::ExtractionRecord;
+use crate::ie::{EntityType, Extraction, Schema};
 use crate::template::answer::{Finish, Grammar, read_answer, render_entities, render_relations};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -103,7 +104,7 @@ fn merges(texts: &[&str], picks: &[usize]) -> Vec<(String, String)> {
         if merges.iter().any(|(a, b)| format!("{a}{b}") == format!("{}{}", pair.0, pair.1)) {
             continue;
         }
-        let mut joined = Vec::with_capacity(pieces.len());
+        let mut joined: Vec<String> = Vec::with_capacity(pieces.len());
         for piece in pieces {
             match joined.last_mut() {
                 Some(last) if *last == pair.0 && piece == pair.1 => last.push_str(&piece),
@@ -338,7 +339,7 @@ fn a_limit_anywhere_leaves_a_whole_answer_with_its_finished_items() {
                 assert_eq!([&ids[..kept], &added].concat(), guide.ids());
                 assert_eq!(tokenizer.decode(guide.ids()).unwrap().as_bytes(), guide.bytes(), "{name}");
                 let closed = std::str::from_utf8(guide.bytes()).unwrap();
-                let (closed, whole) = (read(closed, text), read(answer, text));
+                let (closed, whole) = (items(closed), items(answer));
                 assert!(closed.iter().all(|item| whole.contains(item)), "{name}: {closed:?}");
                 assert!(most < ids.len() || closed == whole);
             }
@@ -347,7 +348,7 @@ fn a_limit_anywhere_leaves_a_whole_answer_with_its_finished_items() {
 }
 
 /// Labels and surfaces of an answer, as JSON.
-fn read(answer: &str, _text: &str) -> Vec<(String, String)> {
+fn items(answer: &str) -> Vec<(String, String)> {
     let groups: std::collections::BTreeMap<String, Vec<String>> = serde_json::from_str(answer).unwrap();
     groups.into_iter().flat_map(|(label, items)| items.into_iter().map(move |item| (label.clone(), item))).collect()
 }
