@@ -3,7 +3,7 @@
 //! **Written** ([`render_entities`], [`render_relations`]): compact JSON grouped by type, keys in
 //! schema order, types without a mention left out, `{}` for nothing; every surface once per type,
 //! in text order: `{"person":["Ada Lovelace"],"location":["Paris"]}` and
-//! `{"works_for":[["Ada Lovelace","Acme"]]}`.
+//! `{"works_for":[["Ada Lovelace","Acme"]]}`. [`Grammar`] is this language, byte by byte.
 //!
 //! **Read** ([`read_answer`], [`read_relations`]), the same for every agent and for the student:
 //! - grouped by type as above, also with objects in the lists;
