@@ -2,6 +2,7 @@
 //! parser as the team. Two questions a document: its entities, then their relations; the relations
 //! of one document are asked beside the entities of the next.
 
+use super::constrain::Vocabulary;
 use super::engine::{Engine, Request, Settings, Tally, Work};
 use super::generate::{Finish, Generated};
 use super::{ChatTokenizer, Model, Result};
@@ -80,8 +81,10 @@ impl<'a> Reader<'a> {
         out: &mut dyn FnMut(Document, Prediction),
     ) -> Result<Tally> {
         let mut engine = Engine::new(&self.model, self.tokenizer, self.options.engine.clone())?;
+        let vocabulary = if self.options.constrained { Some(engine.vocabulary()?) } else { None };
         let mut desk = Desk {
             reader: self,
+            vocabulary,
             documents,
             out,
             open: BTreeMap::new(),
@@ -93,19 +96,13 @@ impl<'a> Reader<'a> {
         engine.run(&mut desk)?;
         Ok(engine.tally())
     }
-
-    fn request(&self, messages: &[Message], grammar: impl FnOnce() -> Grammar) -> Result<Request> {
-        Ok(Request {
-            prompt: self.tokenizer.prompt(messages)?,
-            grammar: self.options.constrained.then(|| Arc::new(grammar())),
-            max_new_tokens: self.options.max_new_tokens,
-        })
-    }
 }
 
 /// The documents in progress. A question's number is twice its document's, plus one for relations.
 struct Desk<'d, 'a> {
     reader: &'d Reader<'a>,
+    /// Where answers are held to a grammar.
+    vocabulary: Option<Arc<Vocabulary>>,
     documents: &'d mut dyn Iterator<Item = Document>,
     out: &'d mut dyn FnMut(Document, Prediction),
     open: BTreeMap<usize, (Case, u64)>,
@@ -118,6 +115,20 @@ struct Desk<'d, 'a> {
 }
 
 impl Desk<'_, '_> {
+    fn request(
+        &self,
+        messages: &[Message],
+        grammar: impl FnOnce(&ChatTokenizer, &Vocabulary) -> Result<Grammar>,
+    ) -> Result<Request> {
+        let tokenizer = self.reader.tokenizer;
+        let grammar = self.vocabulary.as_ref().map(|vocabulary| grammar(tokenizer, vocabulary)).transpose()?;
+        Ok(Request {
+            prompt: tokenizer.prompt(messages)?,
+            grammar: grammar.map(Arc::new),
+            max_new_tokens: self.reader.options.max_new_tokens,
+        })
+    }
+
     fn conclude(&mut self, number: usize, case: Case) {
         let prediction = concluded(&case.document, case.reading, case.relations, case.cost);
         self.finished.insert(number, (case.document, prediction));
@@ -147,8 +158,9 @@ impl Work for Desk<'_, '_> {
             }
             let text = &case.document.text;
             let prompts = &self.reader.prompts;
-            let grammar = || Grammar::entities(prompts.schema(), text);
-            let request = self.reader.request(&prompts.entities(text), grammar)?;
+            let request = self.request(&prompts.entities(text), |tokenizer, vocabulary| {
+                Ok(Grammar::entities(prompts.schema(), &vocabulary.spelled(tokenizer, text)?))
+            })?;
             let read = request.prompt.len() as u64;
             self.open.insert(number, (case, read));
             return Ok(Some((2 * number, request)));
@@ -176,8 +188,8 @@ impl Work for Desk<'_, '_> {
         let reading = read_answer(&said.text, finish(&said), text, prompts.schema());
         let found = &reading.extraction.entities;
         let asked = prompts.relations(text, found);
-        let grammar = || Grammar::relations(prompts.schema(), found);
-        let request = asked.map(|messages| self.reader.request(&messages, grammar)).transpose()?;
+        let grammar = |_: &ChatTokenizer, _: &Vocabulary| Ok(Grammar::relations(prompts.schema(), found));
+        let request = asked.map(|messages| self.request(&messages, grammar)).transpose()?;
         case.reading = Some(reading);
         match request {
             Some(request) => {

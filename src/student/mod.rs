@@ -10,6 +10,9 @@ mod attention;
 mod block;
 mod cache;
 mod config;
+mod constrain;
+#[cfg(test)]
+mod constrain_tests;
 pub mod device;
 mod directory;
 mod engine;
@@ -46,6 +49,7 @@ use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig};
 pub use engine::{Engine, Request, Settings, Tally, Work};
+pub use constrain::{Closed, Guide, Vocabulary};
 pub use error::{Result, StudentError};
 pub use extractor::{Reader, ReaderOptions};
 pub use generate::{Finish, Generated, generate};

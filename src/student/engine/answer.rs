@@ -1,7 +1,7 @@
 //! What has been written of an answer, and how it goes on: by the scores, by its grammar, to its end.
 
 use super::Request;
-use crate::student::constrain::{Guide, Vocabulary};
+use crate::student::constrain::{Closed, Guide, Vocabulary, likeliest_of_all};
 use crate::student::error::Result;
 use crate::student::fused::log_sum;
 use crate::student::generate::{Finish, Generated};
@@ -11,7 +11,8 @@ use crate::student::tokenizer::ChatTokenizer;
 #[derive(Clone, Copy)]
 pub(crate) struct Pen<'a> {
     pub tokenizer: &'a ChatTokenizer,
-    pub vocabulary: &'a Vocabulary,
+    /// `None` where the model's tokens spell no text; then no answer has a grammar.
+    pub vocabulary: Option<&'a Vocabulary>,
     /// Whether tokens that the grammar forces are written without asking the model.
     pub force: bool,
 }
@@ -22,8 +23,8 @@ pub(crate) struct Answer {
     ids: Vec<u32>,
     logprobs: Vec<Option<f32>>,
     finish: Option<Finish>,
-    /// How the grammar ends it where the limit cut it off.
-    closed: Option<String>,
+    /// Whether the grammar ended it where the limit cut it off.
+    closed: bool,
     most: usize,
 }
 
@@ -35,11 +36,11 @@ impl Answer {
             ids: Vec::new(),
             logprobs: Vec::new(),
             finish: None,
-            closed: None,
+            closed: false,
             most: request.max_new_tokens,
         };
         if answer.most == 0 || request.prompt.is_empty() {
-            answer.cut();
+            answer.cut(pen);
         }
         answer.force(pen);
         answer
@@ -61,17 +62,10 @@ impl Answer {
     }
 
     /// As many of these tokens as the grammar would let pass, one after the other.
-    pub fn allowed(&self, guesses: Vec<u32>, vocabulary: &Vocabulary) -> Vec<u32> {
-        let Some(guide) = &self.guide else { return guesses };
+    pub fn allowed(&self, guesses: Vec<u32>, pen: Pen) -> Vec<u32> {
+        let (Some(guide), Some(vocabulary)) = (&self.guide, pen.vocabulary) else { return guesses };
         let mut guide = guide.clone();
-        let passes = |id: &u32| {
-            let passes = guide.allows(vocabulary, *id);
-            if passes {
-                guide.push(vocabulary, *id);
-            }
-            passes
-        };
-        guesses.into_iter().take_while(passes).collect()
+        guesses.into_iter().take_while(|id| guide.push(vocabulary, *id)).collect()
     }
 
     /// Writes the likeliest token that may stand here, and what the grammar forces behind it;
@@ -80,9 +74,9 @@ impl Answer {
     /// # Shapes
     /// scores `[vocab]`
     pub fn advance(&mut self, scores: &[f32], pen: Pen) -> usize {
-        let chosen = match &self.guide {
-            Some(guide) => guide.choose(pen.vocabulary, scores, pen.tokenizer.stops()),
-            None => Some(likeliest(scores)),
+        let chosen = match (&self.guide, pen.vocabulary) {
+            (Some(guide), Some(vocabulary)) => guide.choose(vocabulary, scores, pen.tokenizer.stops()),
+            _ => likeliest_of_all(scores),
         };
         match chosen {
             Some(id) => {
@@ -92,7 +86,7 @@ impl Answer {
             }
             // No token of this vocabulary goes on from here.
             None => {
-                self.cut();
+                self.cut(pen);
                 0
             }
         }
@@ -102,9 +96,9 @@ impl Answer {
         let before = self.ids.len();
         if pen.force
             && self.finish.is_none()
-            && let Some(guide) = &self.guide
+            && let (Some(guide), Some(vocabulary)) = (&self.guide, pen.vocabulary)
         {
-            for id in guide.forced(pen.tokenizer, pen.vocabulary) {
+            for id in guide.forced(pen.tokenizer, vocabulary) {
                 if self.finish.is_none() {
                     self.write(id, None, pen);
                 }
@@ -121,9 +115,9 @@ impl Answer {
             self.finish = Some(Finish::Stop);
             return;
         }
-        if let Some(guide) = &mut self.guide {
-            guide.push(pen.vocabulary, id);
-            if guide.whole() {
+        if let (Some(guide), Some(vocabulary)) = (&mut self.guide, pen.vocabulary) {
+            guide.push(vocabulary, id);
+            if guide.finished() {
                 self.ids.push(pen.tokenizer.end_of_turn());
                 self.logprobs.push(None);
                 self.finish = Some(Finish::Stop);
@@ -131,13 +125,21 @@ impl Answer {
             }
         }
         if self.ids.len() >= self.most {
-            self.cut();
+            self.cut(pen);
         }
     }
 
-    fn cut(&mut self) {
+    /// Ends the answer at its limit: as its grammar closes it, or in the middle.
+    fn cut(&mut self, pen: Pen) {
         self.finish = Some(Finish::Length);
-        self.closed = self.guide.as_ref().map(Guide::closed);
+        let (Some(guide), Some(vocabulary)) = (&mut self.guide, pen.vocabulary) else { return };
+        if let Ok(Closed { kept, added }) = guide.close(pen.tokenizer, vocabulary) {
+            self.ids.truncate(kept);
+            self.logprobs.truncate(kept);
+            self.logprobs.extend(added.iter().map(|_| None));
+            self.ids.extend(added);
+            self.closed = true;
+        }
     }
 
     /// The answer as it stands.
@@ -146,23 +148,12 @@ impl Answer {
     /// If the tokenizer cannot turn it into text.
     pub fn into_generated(self, tokenizer: &ChatTokenizer) -> Result<Generated> {
         let finish = self.finish.unwrap_or(Finish::Length);
-        let closed = self.closed.is_some();
-        let text = match self.closed {
-            Some(text) => text,
-            None if finish == Finish::Stop => tokenizer.decode(&self.ids[..self.ids.len() - 1])?,
-            None => tokenizer.decode(&self.ids)?,
+        let shown = self.ids.len() - usize::from(finish == Finish::Stop);
+        let text = match &self.guide {
+            // Its bytes are those of the document.
+            Some(guide) => String::from_utf8_lossy(guide.bytes()).into_owned(),
+            None => tokenizer.decode(&self.ids[..shown])?,
         };
-        Ok(Generated { ids: self.ids, text, finish, logprobs: self.logprobs, closed, seconds: 0.0 })
+        Ok(Generated { ids: self.ids, text, finish, logprobs: self.logprobs, closed: self.closed, seconds: 0.0 })
     }
-}
-
-/// The token with the highest score, the lowest id among equals.
-fn likeliest(scores: &[f32]) -> u32 {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (id, score) in scores.iter().enumerate() {
-        if *score > best.1 {
-            best = (id, *score);
-        }
-    }
-    best.0 as u32
 }

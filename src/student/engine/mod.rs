@@ -107,7 +107,8 @@ pub struct Tally {
 pub struct Engine<'a> {
     model: Model,
     tokenizer: &'a ChatTokenizer,
-    vocabulary: Vocabulary,
+    /// `None` where the model's tokens spell no text.
+    vocabulary: Option<Arc<Vocabulary>>,
     /// `None` on other devices than the CPU.
     decoder: Option<Decoder>,
     shared: Shared,
@@ -122,11 +123,22 @@ impl<'a> Engine<'a> {
     /// An engine; adapters count, and cost less if they are merged.
     ///
     /// # Errors
-    /// If the vocabulary cannot be read.
+    /// If a weight is in no form that the device computes with.
     pub fn new(model: &Model, tokenizer: &'a ChatTokenizer, settings: Settings) -> Result<Engine<'a>> {
         let model = model.untracked();
-        let (decoder, vocabulary) = (Decoder::of(&model)?, Vocabulary::of(tokenizer)?);
+        let (decoder, vocabulary) = (Decoder::of(&model)?, Vocabulary::of(tokenizer).ok().map(Arc::new));
         Ok(Engine { model, tokenizer, vocabulary, decoder, shared: Shared::default(), settings, tally: Tally::default() })
+    }
+
+    /// The tokens' bytes, which a grammar needs.
+    ///
+    /// # Errors
+    /// If the tokens spell no text.
+    pub fn vocabulary(&self) -> Result<Arc<Vocabulary>> {
+        match &self.vocabulary {
+            Some(vocabulary) => Ok(vocabulary.clone()),
+            None => Vocabulary::of(self.tokenizer).map(Arc::new),
+        }
     }
 
     /// What was done so far.
@@ -160,6 +172,9 @@ impl<'a> Engine<'a> {
             if waiting.is_empty() && active.is_empty() {
                 return Ok(());
             }
+            if waiting.iter().any(|(_, request)| request.grammar.is_some()) {
+                self.vocabulary()?;
+            }
             self.admit(decoder, &mut waiting, &mut active);
             if active.iter().any(|text| !text.ended()) {
                 self.pass(decoder, &mut active);
@@ -175,7 +190,7 @@ impl<'a> Engine<'a> {
     }
 
     fn pen(&self) -> Pen<'_> {
-        Pen { tokenizer: self.tokenizer, vocabulary: &self.vocabulary, force: self.settings.force }
+        Pen { tokenizer: self.tokenizer, vocabulary: self.vocabulary.as_deref(), force: self.settings.force }
     }
 
     /// Starts questions while there is room in the next pass.
@@ -250,6 +265,9 @@ impl<'a> Engine<'a> {
             }
             if batch.is_empty() {
                 return Ok(());
+            }
+            if batch.iter().any(|(_, request)| request.grammar.is_some()) {
+                self.vocabulary()?;
             }
             let start = Instant::now();
             let (numbers, requests): (Vec<usize>, Vec<Request>) = batch.into_iter().unzip();

@@ -9,6 +9,8 @@ use crate::student::generate::Generated;
 pub(super) struct Text {
     number: usize,
     prompt: Vec<u32>,
+    /// The prompt's tokens without leading spaces; empty until the first guess.
+    plain: Vec<u32>,
     answer: Answer,
     lane: Lane,
     /// Tokens that are known and not read yet: of the prompt, then of the answer.
@@ -26,7 +28,7 @@ impl Text {
         let answer = Answer::new(&request, pen);
         let prompt = request.prompt;
         let todo = [&prompt[lane.tokens().min(prompt.len())..], answer.ids()].concat();
-        Text { number, prompt, answer, lane, todo, taken: Vec::new(), guesses: 0, seconds: 0.0 }
+        Text { number, prompt, plain: Vec::new(), answer, lane, todo, taken: Vec::new(), guesses: 0, seconds: 0.0 }
     }
 
     /// Whether the answer stands.
@@ -57,8 +59,14 @@ impl Text {
         // The last token that may be written is never read.
         let most = guesses.min(self.answer.room().saturating_sub(1));
         if count == self.todo.len() && most > 0 && !self.answer.ids().is_empty() {
-            let guessed = lookup::guess(&self.prompt, self.answer.ids(), most, |id| pen.vocabulary.plain(id));
-            let guessed = self.answer.allowed(guessed, pen.vocabulary);
+            let plain = |id: &u32| pen.vocabulary.map_or(*id, |vocabulary| vocabulary.plain(*id));
+            if self.plain.is_empty() {
+                self.plain = self.prompt.iter().map(plain).collect();
+            }
+            let written = self.answer.ids();
+            let tail: Vec<u32> = written[written.len().saturating_sub(lookup::LONGEST)..].iter().map(plain).collect();
+            let guessed = lookup::guess(&self.prompt, &self.plain, &tail, most);
+            let guessed = self.answer.allowed(guessed, pen);
             self.guesses = guessed.len();
             self.taken.extend(guessed);
         }

@@ -3,7 +3,7 @@
 //! **Written** ([`render_entities`], [`render_relations`]): compact JSON grouped by type, keys in
 //! schema order, types without a mention left out, `{}` for nothing; every surface once per type,
 //! in text order: `{"person":["Ada Lovelace"],"location":["Paris"]}` and
-//! `{"works_for":[["Ada Lovelace","Acme"]]}`.
+//! `{"works_for":[["Ada Lovelace","Acme"]]}`. [`Grammar`] is this language, byte by byte.
 //!
 //! **Read** ([`read_answer`], [`read_relations`]), the same for every agent and for the student:
 //! - grouped by type as above, also with objects in the lists;
@@ -31,6 +31,7 @@ mod claims;
 mod event;
 mod find;
 mod fold;
+mod grammar;
 mod ground;
 mod item;
 mod json;
@@ -43,6 +44,7 @@ mod text;
 mod words;
 
 pub use claims::Claim;
+pub use grammar::{Closing, Grammar, State};
 pub use render::{render_entities, render_relations};
 
 use crate::ie::{Entity, Extraction, Relation, Schema, Status};

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod cases;
+mod grammar;
 mod grounding;
 mod links;
 mod properties;
