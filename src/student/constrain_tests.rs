@@ -39,7 +39,7 @@ fn grammar(text: &str) -> Arc<Grammar> {
 }
 
 /// Byte-level BPE with these merges; the bytes first, the control tokens last.
-fn byte_level(merges: &[(String, String)], pre: Value) -> ChatTokenizer {
+pub(super) fn byte_level(merges: &[(String, String)], pre: Value) -> ChatTokenizer {
     let mut alphabet: Vec<char> = tokenizers::pre_tokenizers::byte_level::ByteLevel::alphabet().into_iter().collect();
     alphabet.sort();
     let mut vocab: serde_json::Map<String, Value> = serde_json::Map::new();

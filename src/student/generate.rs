@@ -138,69 +138,7 @@ pub(crate) fn shared_prefix<T: AsRef<[u32]>>(prompts: &[T]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::student::{LoraConfig, Weights};
-    use burn::tensor::Device;
-    use std::path::Path;
-
-    fn model(name: &str) -> Model {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-        let (model, _) = Model::load(Weights::open(&path).unwrap(), &Device::flex()).unwrap();
-        model.adapted(&LoraConfig::default(), 3).unwrap()
-    }
-
-    /// One token at a time, reading everything anew.
-    fn slow(model: &Model, stops: &[u32], prompt: &[u32], most: usize) -> Answer {
-        let (mut ids, mut answer, mut logprobs) = (prompt.to_vec(), Vec::new(), Vec::new());
-        while answer.len() < most {
-            let scores = to_rows(model.logits(&ids)).unwrap();
-            let (id, logprob) = likeliest(scores.last().unwrap());
-            ids.push(id);
-            answer.push(id);
-            logprobs.push(logprob);
-            if stops.contains(&id) {
-                return (answer, logprobs, Finish::Stop);
-            }
-        }
-        (answer, logprobs, Finish::Length)
-    }
-
-    #[test]
-    fn greedy_with_a_cache_equals_greedy_without_token_for_token() {
-        for name in ["llama", "llama-tied", "qwen2", "qwen3"] {
-            let model = model(name);
-            let prompts: Vec<Vec<u32>> = (0..9u32)
-                .map(|i| [3, 17, 40, 5].into_iter().chain((0..=i * 3 % 7).map(|j| (i * 13 + j * 7) % 64)).collect())
-                .collect();
-            let free = decode(&model, &[], &prompts, 90).unwrap();
-            // A stop token that some rows reach soon and others late or never.
-            let stop = free[4].0[5];
-            let stopped = decode(&model, &[stop], &prompts, 90).unwrap();
-            assert!(stopped.iter().any(|answer| answer.2 == Finish::Stop && answer.0.len() < 90));
-            for (i, prompt) in prompts.iter().enumerate() {
-                for (stops, ours) in [(&[][..], &free[i]), (&[stop][..], &stopped[i])] {
-                    let expected = slow(&model, stops, prompt, 90);
-                    assert_eq!((&ours.0, ours.2), (&expected.0, expected.2), "{name}, prompt {i}");
-                    for (a, b) in ours.1.iter().zip(&expected.1) {
-                        assert!((a - b).abs() < 1e-3, "{name}, prompt {i}: {a} {b}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn identical_and_single_prompts_are_answered_alike() {
-        let model = model("llama");
-        let prompt = vec![3, 17, 40, 5];
-        let alone = decode(&model, &[], std::slice::from_ref(&prompt), 6).unwrap();
-        let thrice = decode(&model, &[], &[prompt.clone(), prompt.clone(), prompt.clone()], 6).unwrap();
-        assert!(thrice.iter().all(|answer| answer.0 == alone[0].0));
-        let one = decode(&model, &[], &[vec![9]], 4).unwrap();
-        assert_eq!(one[0].0, slow(&model, &[], &[9], 4).0);
-        assert!(decode(&model, &[], &[], 4).unwrap().is_empty());
-        assert!(decode(&model, &[], &[prompt], 0).unwrap()[0].0.is_empty());
-    }
+    use super::shared_prefix;
 
     #[test]
     fn the_shared_prefix_leaves_every_prompt_a_token() {

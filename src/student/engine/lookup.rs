@@ -29,8 +29,8 @@ mod tests {
         assert_eq!(guess(&prompt, &prompt, &[5, 6], 2), [9, 5]);
         assert_eq!(guess(&prompt, &prompt, &[0, 6, 7], 9), [8, 5, 6, 9, 5, 1]);
         assert_eq!(guess(&prompt, &prompt, &[0, 5], 9), [1]);
-        assert_eq!(guess(&prompt, &prompt, &[1], 9), [], "nothing follows it");
-        assert_eq!(guess(&prompt, &prompt, &[], 9), []);
+        assert!(guess(&prompt, &prompt, &[1], 9).is_empty(), "nothing follows it");
+        assert!(guess(&prompt, &prompt, &[], 9).is_empty());
         // 17 is 7 with a space before it.
         assert_eq!(guess(&[17, 8], &[7, 8], &[7], 9), [8]);
     }

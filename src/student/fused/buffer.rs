@@ -8,7 +8,7 @@ static IDLE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
 /// Numbers of unspecified value; they go back to the pool when dropped.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     numbers: Vec<f32>,
 }
 

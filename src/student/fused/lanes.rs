@@ -34,13 +34,6 @@ struct Pair {
     values: Vec<f32>,
 }
 
-impl Memory {
-    /// Tokens in it.
-    pub fn tokens(&self) -> usize {
-        self.tokens
-    }
-}
-
 /// A text in progress: perhaps the beginning of a memory that others share, then its own.
 #[derive(Debug)]
 pub(crate) struct Lane {
