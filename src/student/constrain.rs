@@ -118,7 +118,8 @@ impl Guide {
         let from = if self.ids.is_empty() { Some(0) } else { seam };
         let Some(from) = from.filter(|_| vocabulary.spell(&ids, text.as_bytes())) else { return Vec::new() };
         if !self.grammar.finished(&state) {
-            let firm = |count: &usize| !self.bridged(vocabulary, &bytes, ends[count - 1], &state);
+            let (lead, all) = (vocabulary.lead.len(), [&vocabulary.lead[..], &bytes].concat());
+            let firm = |count: &usize| !self.bridged(vocabulary, &all, lead + ends[count - 1], &state);
             let count = (from + 1..=ids.len()).rev().find(firm);
             ids.truncate(count.unwrap_or(from));
         }

@@ -124,7 +124,9 @@ fn pieces(prefix: u32) -> ChatTokenizer {
     let mut tokens: Vec<String> = serde_json::from_value(golden["tokens"].clone()).unwrap();
     let mut types: Vec<i32> = serde_json::from_value(golden["types"].clone()).unwrap();
     let mut scores: Vec<f32> = serde_json::from_value(golden["scores"].clone()).unwrap();
-    for (at, piece) in ["\"", ":", ",", "[\"", "\":[\"", "\",\"", "\"]", "]}", "\"]}", "{\""].iter().enumerate() {
+    for (at, piece) in
+        ["\"", ":", ",", "[\"", "\":[\"", "\",\"", "\"]", "]}", "\"]}", "{\"", "\u{2581}{\""].iter().enumerate()
+    {
         tokens.push(piece.to_string());
         types.push(1);
         scores.push(-(200.0 + at as f32));
