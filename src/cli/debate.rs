@@ -8,10 +8,12 @@ use crate::config::Plan;
 use crate::corpus::read_train;
 use crate::ie::{Document, Status};
 use crate::store::{CassetteHeader, Shard, StoredRequest, read_documents, write_jsonl};
-use crate::team::{Client, Protocol, Team};
+use crate::team::{Client, Progress, Protocol, Team};
 use crate::trace::{Settled, Trace};
 use anyhow::{Result, anyhow, bail};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Arguments of `debate`.
 #[derive(Debug, clap::Args)]
@@ -123,12 +125,18 @@ pub fn traces(
     documents: &[Document],
     reporter: &Reporter,
 ) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
-    let progress = |stage: &str, agent: &str, done: usize, all: usize| {
-        reporter.live(&format!("{} {stage} {agent}", protocol.name()), done, all, &|| client.spent());
+    // Some blocks at once, where there is room: while one is prepared or read, others are in flight.
+    // Each document is debated by itself, so the traces are the same.
+    let block = (4 * client.places()).clamp(64, 1000);
+    let (traces, requests) = match client.places() >= 8 && documents.len() >= 2 * block {
+        true => in_blocks(plan, protocol, client, documents, reporter, block),
+        false => {
+            let progress = |stage: &str, agent: &str, done: usize, all: usize| {
+                reporter.live(&format!("{} {stage} {agent}", protocol.name()), done, all, &|| client.spent());
+            };
+            debated(plan, protocol, client, documents, &progress)
+        }
     };
-    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan), &progress)
-        .constrained(session::constrained(plan));
-    let traces = team.debate(documents);
     if session::stopped() {
         return Err(session::interrupted());
     }
@@ -145,11 +153,61 @@ pub fn traces(
         bail!(
             "{} of {} requests of {} are not in the cassette: {first}",
             unrecorded.len(),
-            team.requests().len(),
+            requests.len(),
             protocol.name()
         );
     }
-    Ok((traces, team.requests()))
+    Ok((traces, requests))
+}
+
+fn debated(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &Client,
+    documents: &[Document],
+    progress: Progress,
+) -> (Vec<Trace>, Vec<StoredRequest>) {
+    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan), progress)
+        .constrained(session::constrained(plan));
+    let traces = team.debate(documents);
+    (traces, team.requests())
+}
+
+/// Blocks that are debated at once.
+const AT_ONCE: usize = 3;
+
+/// Debates block by block, some of them at once; traces and requests in the documents' order.
+fn in_blocks(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &Client,
+    documents: &[Document],
+    reporter: &Reporter,
+    block: usize,
+) -> (Vec<Trace>, Vec<StoredRequest>) {
+    let blocks: Vec<&[Document]> = documents.chunks(block).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let tell = || {
+        let what = format!("{} documents", protocol.name());
+        reporter.live(&what, done.load(Ordering::Relaxed), documents.len(), &|| client.spent());
+    };
+    let work = || {
+        let mut mine = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(block) = blocks.get(at) else { return mine };
+            mine.push((at, debated(plan, protocol, client, block, &|_, _, _, _| tell())));
+            done.fetch_add(block.len(), Ordering::Relaxed);
+            tell();
+        }
+    };
+    let mut heard: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    heard.sort_by_key(|(at, _)| *at);
+    let (traces, requests): (Vec<_>, Vec<_>) = heard.into_iter().map(|(_, heard)| heard).unzip();
+    (traces.into_iter().flatten().collect(), requests.into_iter().flatten().collect())
 }
 
 fn header(plan: &Plan, client: &Client, date: &str) -> CassetteHeader {

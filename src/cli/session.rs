@@ -137,7 +137,8 @@ impl Reporter {
             return;
         }
         last.told = now;
-        let left = (now - last.began).as_secs_f64() * (all - done) as f64 / done.max(1) as f64;
+        // Unknown before the first is done.
+        let left = if done == 0 { 0.0 } else { (now - last.began).as_secs_f64() * (all - done) as f64 / done as f64 };
         let spent = spent();
         match self.style {
             Progress::None => {}

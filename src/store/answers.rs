@@ -6,6 +6,7 @@
 use super::{StoreError, hash_bytes, write_atomic};
 use crate::ie::{Message, Speaker};
 use serde::{Deserialize, Serialize};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -229,23 +230,33 @@ impl AnswerStore {
         self.answers.lock().expect("no thread panics while it holds the lock").contains_key(key)
     }
 
-    /// Keeps an answer. With a log, its line is written before this returns, so that it outlives
+    /// Keeps an answer, if the request has none yet.
+    ///
+    /// # Errors
+    /// As [`AnswerStore::keep`].
+    pub fn put(&self, request: &StoredRequest, answer: &StoredAnswer) -> Result<(), StoreError> {
+        self.keep(&request_key(request), request, answer.clone()).map(drop)
+    }
+
+    /// Keeps an answer under the request's key; the answer that stands, which is an earlier one
+    /// where there was one. With a log, the line is written before this returns, so that it outlives
     /// the process, and on the disk once [`AnswerStore::settle`] returns, so that it outlives the
     /// machine: whoever finds the disk idle waits for it, everybody else goes on.
     ///
     /// # Errors
     /// If the log cannot be written (a full disk): the answer is kept in memory all the same.
-    pub fn put(&self, request: &StoredRequest, answer: &StoredAnswer) -> Result<(), StoreError> {
-        self.answers
-            .lock()
-            .expect("no thread panics while it holds the lock")
-            .insert(request_key(request), answer.clone());
-        let Some(log) = &self.log else { return Ok(()) };
-        log.append(request, answer)?;
-        match log.syncing.try_lock() {
-            Ok(_alone) => log.sync(),
-            Err(_) => Ok(()),
+    pub fn keep(&self, key: &str, request: &StoredRequest, answer: StoredAnswer) -> Result<StoredAnswer, StoreError> {
+        match self.answers.lock().expect("no thread panics while it holds the lock").entry(key.to_string()) {
+            Entry::Occupied(earlier) => return Ok(earlier.get().clone()),
+            Entry::Vacant(place) => drop(place.insert(answer.clone())),
         }
+        if let Some(log) = &self.log {
+            log.append(request, &answer)?;
+            if let Ok(_alone) = log.syncing.try_lock() {
+                log.sync()?;
+            }
+        }
+        Ok(answer)
     }
 
     /// Waits until every line of the log is on the disk.

@@ -1,6 +1,7 @@
 //! Many requests over one or more servers: bounded in flight, paced, tried again elsewhere or
 //! later, bounded in attempts, calls and money. A request that waits for its next attempt holds
-//! neither a thread nor a place in flight.
+//! neither a thread nor a place in flight. Several calls may share the places: the one whose
+//! requests run out leaves them to the next.
 
 use super::ClientError;
 use super::http::{Attempt, Endpoint, HttpClient};
@@ -10,8 +11,8 @@ use super::servers::{Choice, Servers};
 use crate::store::{StoredAnswer, StoredRequest, request_key};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Requests in a row that no server answers, after which nobody is asked any more.
@@ -27,9 +28,6 @@ pub struct Fleet {
     max_attempts: u32,
     in_flight: usize,
     state: Mutex<State>,
-    bell: Condvar,
-    /// One call at a time.
-    turn: Mutex<()>,
     start: Instant,
 }
 
@@ -40,11 +38,28 @@ struct State {
     halted: Option<String>,
     /// Requests since the last answer that used up their attempts, or were turned away for all.
     hopeless: u32,
-    queue: Queue,
+    /// The threads of each call that is going on, the oldest first.
+    calls: Vec<Arc<Waiting>>,
+}
+
+/// Threads of one call that wait for a place, a time or a limit's consent.
+#[derive(Default)]
+struct Waiting {
+    bell: Condvar,
+    count: AtomicUsize,
+}
+
+/// One call: what is asked, who hears it, and how far it is.
+struct Call<'a> {
+    requests: &'a [&'a StoredRequest],
+    stop: &'a AtomicBool,
+    heard: Heard<'a>,
+    waiting: Arc<Waiting>,
+    /// Locked only by whoever holds the fleet's state.
+    queue: Mutex<Queue>,
 }
 
 /// The requests of one call that are not answered yet.
-#[derive(Default)]
 struct Queue {
     all: usize,
     next: usize,
@@ -79,15 +94,13 @@ impl Fleet {
             pace: Pace::new(limits),
             halted: None,
             hopeless: 0,
-            queue: Queue::default(),
+            calls: Vec::new(),
         };
         Fleet {
             clients: endpoints.into_iter().map(|endpoint| HttpClient::new(endpoint, in_flight)).collect(),
             max_attempts: max_attempts.max(1),
             in_flight,
             state: Mutex::new(state),
-            bell: Condvar::new(),
-            turn: Mutex::default(),
             start: Instant::now(),
         }
     }
@@ -104,8 +117,14 @@ impl Fleet {
 
     /// Asks nobody any more; the first reason stands.
     pub(super) fn halt(&self, why: String) {
-        self.lock().halted.get_or_insert(why);
-        self.bell.notify_all();
+        let mut state = self.lock();
+        state.halted.get_or_insert(why);
+        state.wake_all();
+    }
+
+    /// Requests that may be in flight at once, all servers together.
+    pub(super) fn places(&self) -> usize {
+        self.in_flight * self.clients.len()
     }
 
     /// Asks until there is an answer, the attempts are used up or `stop` is set.
@@ -120,31 +139,33 @@ impl Fleet {
 
     /// Asks all, the first ones first; returns once each was heard.
     pub(super) fn answer_all(&self, requests: &[&StoredRequest], stop: &AtomicBool, heard: Heard) {
-        let _turn = locked(&self.turn);
         let all = requests.len();
-        self.lock().queue = Queue { all, tried: vec![Tried::default(); all], ..Queue::default() };
-        let threads = (self.in_flight * self.clients.len()).min(all);
+        let queue = Queue { all, next: 0, delayed: BinaryHeap::new(), tried: vec![Tried::default(); all] };
+        let waiting = Arc::new(Waiting::default());
+        let call = Call { requests, stop, heard, waiting: Arc::clone(&waiting), queue: Mutex::new(queue) };
+        self.lock().calls.push(Arc::clone(&waiting));
         std::thread::scope(|scope| {
-            for thread in 1..threads {
+            for thread in 1..self.places().min(all) {
                 let named = std::thread::Builder::new().name(format!("ask-{thread}")).stack_size(STACK);
                 // Fewer threads than wished for are slower, not wrong.
-                if named.spawn_scoped(scope, || self.work(requests, stop, heard)).is_err() {
+                if named.spawn_scoped(scope, || self.work(&call)).is_err() {
                     break;
                 }
             }
-            self.work(requests, stop, heard);
+            self.work(&call);
         });
+        self.lock().calls.retain(|other| !Arc::ptr_eq(other, &waiting));
     }
 
-    fn work(&self, requests: &[&StoredRequest], stop: &AtomicBool, heard: Heard) {
+    fn work(&self, call: &Call) {
         loop {
-            match self.step(requests, stop) {
+            match self.step(call) {
                 Step::Leave => return,
-                Step::GiveUp(at, error) => heard(at, Err(error)),
+                Step::GiveUp(at, error) => (call.heard)(at, Err(error)),
                 Step::Ask { at, server, attempt, reserved } => {
-                    let attempted = self.clients[server].attempt(requests[at], attempt);
-                    if let Some(outcome) = self.close(requests[at], at, server, reserved, attempted) {
-                        heard(at, outcome);
+                    let attempted = self.clients[server].attempt(call.requests[at], attempt);
+                    if let Some(outcome) = self.close(call, at, server, reserved, attempted) {
+                        (call.heard)(at, outcome);
                     }
                 }
             }
@@ -153,70 +174,77 @@ impl Fleet {
 
     /// Waits until there is something to do: a request whose time has come, a server for it, and
     /// the limits' consent.
-    fn step(&self, requests: &[&StoredRequest], stop: &AtomicBool) -> Step {
+    fn step(&self, call: &Call) -> Step {
         let mut state = self.lock();
         loop {
             let now = self.start.elapsed();
-            let due = state.queue.delayed.peek().map(|Reverse((due, at))| (*due, *at));
-            let fresh = Some(state.queue.next).filter(|next| *next < state.queue.all);
-            let (at, from) = match (due, fresh) {
-                (Some((due, at)), fresh) if due <= now || fresh.is_none() => (at, due),
-                (_, Some(fresh)) => (fresh, Duration::ZERO),
+            let mut queue = locked(&call.queue);
+            let Some((at, from)) = queue.first(now) else {
                 // Whoever holds a request in flight will try it again itself.
-                (_, None) => return Step::Leave,
+                state.wake_one(&call.waiting);
+                return Step::Leave;
             };
-            let stopped = stop.load(Ordering::SeqCst).then_some(ClientError::Interrupted);
+            let stopped = call.stop.load(Ordering::SeqCst).then_some(ClientError::Interrupted);
             if let Some(error) = stopped.or_else(|| state.halted.clone().map(ClientError::Halted)) {
-                state.queue.take(at);
+                queue.take(at);
                 return Step::GiveUp(at, error);
             }
             let ready = from.max(state.pace.ready());
-            let choice = state.servers.choose(now, state.queue.tried[at].failed_on);
-            let wait = match choice {
+            let wait = match state.servers.choose(now, queue.tried[at].failed_on) {
                 _ if ready > now => ready - now,
                 Choice::Full => NAP,
                 Choice::Aside(until) => until - now,
-                Choice::Server(server) => match state.pace.admit(requests[at], now) {
+                Choice::Server(server) => match state.pace.admit(call.requests[at], now) {
                     Ok(reserved) => {
-                        state.queue.take(at);
+                        queue.take(at);
                         state.servers.begin(server);
-                        let tried = &mut state.queue.tried[at];
-                        tried.attempts += 1;
-                        return Step::Ask { at, server, attempt: tried.attempts, reserved };
+                        queue.tried[at].attempts += 1;
+                        return Step::Ask { at, server, attempt: queue.tried[at].attempts, reserved };
                     }
                     Err(limit) => {
                         state.halted.get_or_insert(limit);
-                        self.bell.notify_all();
+                        state.wake_all();
                         continue;
                     }
                 },
             };
-            let waited = self.bell.wait_timeout(state, wait.min(NAP));
+            drop(queue);
+            if from > now {
+                // The place that this thread had is of use to another call.
+                state.wake_one(&call.waiting);
+            }
+            call.waiting.count.fetch_add(1, Ordering::Relaxed);
+            let waited = call.waiting.bell.wait_timeout(state, wait.min(NAP));
             state = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+            call.waiting.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Takes note of an attempt; `None` if the request will be tried again.
     fn close(
         &self,
-        request: &StoredRequest,
+        call: &Call,
         at: usize,
         server: usize,
         reserved: Reserved,
         attempted: Attempt,
     ) -> Option<Result<StoredAnswer, ClientError>> {
-        let now = self.start.elapsed();
         let mut state = self.lock();
-        let outcome = match attempted {
+        let now = self.start.elapsed();
+        match attempted {
             Attempt::Answered(answer) => {
-                state.servers.succeeded(server);
                 state.pace.settle(reserved, Some(&answer));
                 state.hopeless = 0;
+                if state.servers.succeeded(server) {
+                    state.wake_all();
+                }
                 Some(Ok(answer))
             }
             Attempt::Refused(error) => {
-                state.servers.succeeded(server);
                 state.pace.settle(reserved, None);
+                if state.servers.succeeded(server) {
+                    state.wake_all();
+                }
                 // A wrong key, an empty account or a wrong name is wrong for every request.
                 if matches!(error, ClientError::Status { status: 401..=404, .. }) {
                     state.despair(&error);
@@ -226,26 +254,23 @@ impl Fleet {
             Attempt::Again(error, delay) => {
                 state.servers.failed(server, now, delay);
                 state.pace.settle(reserved, None);
-                let attempts = state.queue.tried[at].attempts;
+                let mut queue = locked(&call.queue);
+                let attempts = queue.tried[at].attempts;
                 if attempts >= self.max_attempts {
                     if state.servers.all_fail() {
                         state.despair(&error);
                     }
-                    Some(Err(error))
-                } else {
-                    state.queue.tried[at].failed_on = Some(server);
-                    let due = match state.servers.another_works(server, now) {
-                        true => now,
-                        false => now + delay.unwrap_or_else(|| backoff(&request_key(request), attempts)),
-                    };
-                    state.queue.delayed.push(Reverse((due, at)));
-                    None
+                    return Some(Err(error));
                 }
+                queue.tried[at].failed_on = Some(server);
+                let due = match state.servers.another_works(server, now) {
+                    true => now,
+                    false => now + delay.unwrap_or_else(|| backoff(&request_key(call.requests[at]), attempts)),
+                };
+                queue.delayed.push(Reverse((due, at)));
+                None
             }
-        };
-        drop(state);
-        self.bell.notify_one();
-        outcome
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -258,11 +283,32 @@ impl State {
         self.hopeless += 1;
         if self.hopeless >= HOPELESS {
             self.halted.get_or_insert(format!("{HOPELESS} requests in a row got no answer; the last: {error}"));
+            self.wake_all();
         }
+    }
+
+    /// Wakes a thread of the oldest other call that waits.
+    fn wake_one(&self, mine: &Arc<Waiting>) {
+        let waits = |call: &&Arc<Waiting>| !Arc::ptr_eq(call, mine) && call.count.load(Ordering::Relaxed) > 0;
+        if let Some(call) = self.calls.iter().find(waits) {
+            call.bell.notify_one();
+        }
+    }
+
+    fn wake_all(&self) {
+        self.calls.iter().for_each(|call| call.bell.notify_all());
     }
 }
 
 impl Queue {
+    /// What comes next, and when: a delayed request that is due, a fresh one, or the delayed one
+    /// that is due first.
+    fn first(&self, now: Duration) -> Option<(usize, Duration)> {
+        let due = self.delayed.peek().map(|Reverse((due, at))| (*at, *due));
+        let fresh = (self.next < self.all).then_some((self.next, Duration::ZERO));
+        due.filter(|(_, due)| *due <= now).or(fresh).or(due)
+    }
+
     /// Takes the one out that stands first among the delayed, or else among the fresh.
     fn take(&mut self, at: usize) {
         match self.delayed.peek() {

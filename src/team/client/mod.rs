@@ -100,6 +100,11 @@ impl Client {
         self.fleet.as_ref().map(Fleet::spent).unwrap_or_default()
     }
 
+    /// Requests that may be in flight at once; 0 in a replay.
+    pub fn places(&self) -> usize {
+        self.fleet.as_ref().map_or(0, Fleet::places)
+    }
+
     /// Why nobody is asked any more: a limit was reached, no server answers, or answers cannot be
     /// kept. What was answered until then is kept.
     pub fn halted(&self) -> Option<String> {
@@ -117,20 +122,21 @@ impl Client {
         let tell = || progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         let keys: Vec<String> = requests.iter().map(request_key).collect();
         // The first request of each key that has no answer yet, by its place among those to ask.
-        let (mut place, mut open): (HashMap<&str, usize>, Vec<&StoredRequest>) = (HashMap::new(), Vec::new());
+        let (mut place, mut open, mut names) = (HashMap::new(), Vec::new(), Vec::new());
         let mut asked = 0;
         for (request, key) in requests.iter().zip(&keys) {
             if self.store.has(key) {
                 tell();
             } else {
                 asked += 1;
-                place.entry(key).or_insert_with(|| {
+                place.entry(key.as_str()).or_insert_with(|| {
                     open.push(request);
+                    names.push(key.as_str());
                     open.len() - 1
                 });
             }
         }
-        let heard = self.ask_open(&open, &tell);
+        let heard = self.ask_open(&open, &names, &tell);
         let again = heard.iter().flat_map(|_| open.len()..asked);
         again.for_each(|_| tell());
         let answer = |(request, key): (&StoredRequest, &String)| match (place.get(key.as_str()), &heard) {
@@ -148,14 +154,15 @@ impl Client {
     fn ask_open(
         &self,
         open: &[&StoredRequest],
+        keys: &[&str],
         tell: &(dyn Fn() + Sync),
     ) -> Option<Vec<Result<StoredAnswer, ClientError>>> {
         let fleet = self.fleet.as_ref()?;
         let slots: Vec<OnceLock<Result<StoredAnswer, ClientError>>> = open.iter().map(|_| OnceLock::new()).collect();
         fleet.answer_all(open, self.stop, &|at, heard| {
             let kept = heard.and_then(|answer| {
-                self.store.put(open[at], &answer).inspect_err(|error| fleet.halt(error.to_string()))?;
-                Ok(answer)
+                let kept = self.store.keep(keys[at], open[at], answer);
+                Ok(kept.inspect_err(|error| fleet.halt(error.to_string()))?)
             });
             // Each request is heard once.
             let _ = slots[at].set(kept);

@@ -68,11 +68,13 @@ impl Servers {
         self.all[at].in_flight += 1;
     }
 
-    /// A request came back with an answer, or with a refusal that another server would give too.
-    pub fn succeeded(&mut self, at: usize) {
+    /// A request came back with an answer, or with a refusal that another server would give too;
+    /// whether the server was set aside until then.
+    pub fn succeeded(&mut self, at: usize) -> bool {
         let server = &mut self.all[at];
         server.in_flight -= 1;
-        (server.failures, server.aside) = (0, Duration::ZERO);
+        server.failures = 0;
+        std::mem::take(&mut server.aside) > Duration::ZERO
     }
 
     /// A request came back without; the server may have asked for a delay. Of the requests that
