@@ -196,7 +196,7 @@ fn in_blocks(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(block) = blocks.get(at) else { return mine };
-            mine.push((at, debated(plan, protocol, client, block, &|_, _, _, _| tell())));
+            mine.push((at, debated(plan, protocol, client, block, &|_: &str, _: &str, _: usize, _: usize| tell())));
             done.fetch_add(block.len(), Ordering::Relaxed);
             tell();
         }

@@ -3,6 +3,7 @@
 
 use crate::stub::{Heard, completion};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -117,12 +118,12 @@ impl Desk {
     pub fn answered(&self, log: &str) -> Vec<Asked> {
         let text = self.read(log);
         let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
-        let (mut systems, mut asked) = (std::collections::BTreeMap::new(), Vec::new());
+        let (mut systems, mut asked) = (BTreeMap::<String, String>::new(), Vec::new());
         for line in whole.lines() {
             let line: Value = serde_json::from_str(line).unwrap();
             match line["request"]["messages"][0]["content"].as_str() {
                 Some(question) => {
-                    let system: &String = &systems[line["system"].as_str().unwrap()];
+                    let system = &systems[line["system"].as_str().unwrap()];
                     asked.push(Asked::in_text(&format!("{system}\n{question}")).unwrap());
                 }
                 None => {

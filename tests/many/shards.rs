@@ -67,7 +67,7 @@ fn a_shard_of_another_config_or_of_other_documents_is_not_joined() {
     for shard in ["1/2", "2/2"] {
         assert_eq!(debate(&desk, &stub.base_url, &["--shard", shard]).0, 0);
     }
-    let distill = |more: &[&str]| desk.call(&[&["distill", "many.toml"], more].concat());
+    let distill = |more: &[&str]| desk.call(&[&["distill", "many.toml"][..], more].concat());
     assert_eq!(distill(&[]).0, 0);
     let (code, _, said) = distill(&["--set", "team.temperature=0.5"]);
     assert_eq!(code, 1);

@@ -79,7 +79,7 @@ fn a_limit_of_money_needs_prices_and_prices_are_numbers() {
 #[test]
 fn a_dry_run_counts_what_is_missing_and_asks_nothing() {
     let (desk, stub) = (Desk::new(DOCUMENTS, TYPES), team());
-    let dry = |more: &[&str]| debate(&desk, &stub.base_url, &[&["--dry-run"], more].concat());
+    let dry = |more: &[&str]| debate(&desk, &stub.base_url, &[&["--dry-run"][..], more].concat());
     let (code, out, said) = dry(&[]);
     assert_eq!((code, said.as_str(), stub.count(), desk.path("out").exists()), (0, "", 0, false));
     assert!(out.starts_with("type_agents over 20 documents: 40 calls to ask now (0 answers are stored)"), "{out}");
@@ -171,11 +171,31 @@ fn a_server_that_cannot_hold_answers_to_a_schema_is_refused_before_it_is_asked()
     assert!(desk.read("out/answers.jsonl").contains("\"additionalProperties\":false"));
 }
 
+#[test]
+fn doctor_looks_at_every_server_and_at_the_schema_that_is_asked_for() {
+    let (desk, able) = (Desk::new(2, TYPES), team_that_is_probed(true));
+    let urls = format!("team.base_urls=[\"{}\", \"{}\"]", able.base_url, nobody());
+    let set = ["--json", "--set", &urls, "--set", "team.constrained_output=auto"];
+    let (code, out, said) = desk.call(&[&["doctor", "many.toml"][..], &set].concat());
+    assert_eq!(code, 4, "{said}");
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let rows = |what: &str, state: &str, found: &str| {
+        let fits = |row: &&serde_json::Value| {
+            row["what"] == what && row["state"] == state && row["found"].as_str().unwrap().starts_with(found)
+        };
+        told["checks"].as_array().unwrap().iter().filter(fits).count()
+    };
+    assert_eq!(rows("server", "ok", &format!("{}: answers as m", able.base_url)), 1, "{out}");
+    assert_eq!(rows("constrained", "ok", &format!("{}: by response_format", able.base_url)), 1, "{out}");
+    assert_eq!(rows("server", "missing", &format!("{}: ", nobody())), 1, "{out}");
+}
+
 /// Answers in prose where a schema is asked for that nobody would keep to by chance; or keeps it.
 fn team_that_is_probed(able: bool) -> Stub {
     Stub::new(move |_, heard| match heard.body.contains("Say hello") {
         true if able => says(r#"{"understudy_city":"Bern"}"#),
         true => says("Hello."),
+        false if !heard.body.contains("You are the kind_") => says("yes"),
         false => {
             assert!(heard.body.contains("response_format"), "{}", heard.body);
             Reply::Send(200, String::new(), Asked::of(heard).answer(TYPES))

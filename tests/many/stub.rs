@@ -78,10 +78,12 @@ impl Stub {
         drop(self.shared.bell.wait_while(gate, |gate| gate.held == 0).unwrap());
     }
 
-    /// Lets go what is held.
-    pub fn release(&self) {
-        self.shared.gate.lock().unwrap().from = None;
+    /// Lets go what is held; how many that are.
+    pub fn release(&self) -> usize {
+        let mut gate = self.shared.gate.lock().unwrap();
+        gate.from = None;
         self.shared.bell.notify_all();
+        gate.held
     }
 }
 

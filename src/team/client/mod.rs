@@ -158,6 +158,9 @@ impl Client {
         tell: &(dyn Fn() + Sync),
     ) -> Option<Vec<Result<StoredAnswer, ClientError>>> {
         let fleet = self.fleet.as_ref()?;
+        if open.is_empty() {
+            return Some(Vec::new());
+        }
         let slots: Vec<OnceLock<Result<StoredAnswer, ClientError>>> = open.iter().map(|_| OnceLock::new()).collect();
         fleet.answer_all(open, self.stop, &|at, heard| {
             let kept = heard.and_then(|answer| {

@@ -203,9 +203,11 @@ mod tests {
             pace.settle(reserved, Some(&answer(Some(read), Some(10))));
             times.push(now);
         }
-        let within =
-            |from: usize| times[from..].iter().take_while(|time| **time < times[from] + Duration::from_secs(60));
-        let most = (0..sent).map(|from| within(from).count()).max().unwrap();
+        let within = |from: usize| {
+            let end = times[from] + Duration::from_secs(60);
+            times[from..].iter().filter(|time| **time < end).count()
+        };
+        let most = (0..sent).map(within).max().unwrap();
         (most, most as u64 * (read + 10))
     }
 
