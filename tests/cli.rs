@@ -200,8 +200,8 @@ fn a_wrong_command_line_is_exit_code_2_with_the_way_out() {
     let (code, _, said) = desk.call(&["debate", "tiny.toml", "--set", "team.protocol=crossagent"]);
     assert_eq!(code, 2);
     assert!(said.contains("did you mean crossagentie?"), "{said}");
-    let (code, _, said) = desk.call(&["debate", "tiny.toml", "--shard", "4/4"]);
-    assert_eq!((code, said.contains("expected I/N with I below N")), (2, true), "{said}");
+    let (code, _, said) = desk.call(&["debate", "tiny.toml", "--shard", "5/4"]);
+    assert_eq!((code, said.contains("expected I/N with I from 1 to N")), (2, true), "{said}");
     let (code, _, said) = desk.call(&["debate", "absent.toml"]);
     assert_eq!((code, said.contains("absent.toml")), (2, true), "a config that cannot be read: {said}");
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use understudy::ie::{Document, Message, Schema, Status};
 use understudy::store::{AnswerStore, StoredAnswer, StoredRequest};
-use understudy::team::client::{Endpoint, HttpClient};
+use understudy::team::client::{Endpoint, Fleet, Limits};
 use understudy::team::{Client, ClientError, Protocol, Sampling, Team};
 
 const KEY: &str = "sk-0123456789abcdefghij";
@@ -68,13 +68,14 @@ impl Server {
         Server { base_url, seen }
     }
 
-    fn client(&self, max_attempts: u32, timeout: Duration) -> HttpClient {
+    fn client(&self, max_attempts: u32, timeout: Duration, in_flight: usize) -> Fleet {
         let (base_url, api_key) = (self.base_url.clone(), Some(KEY.to_string()));
-        HttpClient::new(Endpoint { base_url, api_key, timeout, max_attempts })
+        let endpoint = Endpoint { base_url, api_key, timeout, form: None };
+        Fleet::new(vec![endpoint], in_flight, max_attempts, Limits::default())
     }
 
     fn ask(&self, max_attempts: u32) -> Result<StoredAnswer, ClientError> {
-        let client = self.client(max_attempts, Duration::from_secs(20));
+        let client = self.client(max_attempts, Duration::from_secs(20), 1);
         client.complete(&request(true), &AtomicBool::new(false))
     }
 
@@ -114,6 +115,7 @@ fn request(logprobs: bool) -> StoredRequest {
         frequency_penalty: 0.0,
         seed: 7,
         logprobs,
+        schema: None,
     }
 }
 
@@ -181,7 +183,7 @@ fn no_error_shows_the_key_or_a_part_of_it() {
 #[test]
 fn the_request_asks_for_one_whole_answer_with_log_probabilities() {
     let server = Server::new(|_, _| reply("200 OK", "Server: play", &completion("{}")));
-    let client = server.client(1, Duration::from_secs(20));
+    let client = server.client(1, Duration::from_secs(20), 1);
     for logprobs in [true, false] {
         client.complete(&request(logprobs), &AtomicBool::new(false)).unwrap();
     }
@@ -204,16 +206,17 @@ fn the_request_asks_for_one_whole_answer_with_log_probabilities() {
 #[test]
 fn a_silent_server_and_no_server_are_errors_in_time() {
     let server = Server::new(|_, _| Reply::Wait(Duration::from_secs(30)));
-    let error = server.client(1, Duration::from_millis(300)).complete(&request(true), &AtomicBool::new(false));
+    let error = server.client(1, Duration::from_millis(300), 1).complete(&request(true), &AtomicBool::new(false));
     assert!(matches!(error, Err(ClientError::Transport { attempts: 1, .. })), "{error:?}");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = Endpoint {
         base_url: format!("http://user:secret@{free}/v1"),
         api_key: None,
         timeout: Duration::from_secs(5),
-        max_attempts: 1,
+        form: None,
     };
-    let said = HttpClient::new(nobody).complete(&request(true), &AtomicBool::new(false)).unwrap_err().to_string();
+    let nobody = Fleet::new(vec![nobody], 1, 1, Limits::default());
+    let said = nobody.complete(&request(true), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("http://{free}/v1/chat/completions: ")) && !said.contains("secret"), "{said}");
 }
 
@@ -237,7 +240,7 @@ fn one_documents_failure_stops_neither_the_others_nor_a_second_call() {
         }
     });
     let schema: Schema = serde_json::from_str(r#"{"entities":[{"label":"person"}]}"#).unwrap();
-    let client = Client::live(AnswerStore::new(), server.client(3, Duration::from_secs(20)), 2);
+    let client = Client::live(AnswerStore::new(), server.client(3, Duration::from_secs(20), 2));
     let sampling = Sampling {
         model: "m".into(),
         temperature: 0.0,

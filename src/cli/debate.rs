@@ -1,15 +1,19 @@
 //! `debate`: a protocol of the team over documents, into traces. 2. of the arrow.
 
+use super::estimate::Estimate;
+use super::servers::{self, Spending};
 use super::session::{self, Experiment, Reporter};
-use super::{Common, Outcome, usage};
+use super::{Common, Outcome, shards, usage};
 use crate::config::Plan;
 use crate::corpus::read_train;
 use crate::ie::{Document, Status};
-use crate::store::{CassetteHeader, StoredRequest, read_documents, write_jsonl};
-use crate::team::{Client, Protocol, Team};
+use crate::store::{CassetteHeader, Shard, StoredRequest, read_documents, write_jsonl};
+use crate::team::{Client, Progress, Protocol, Team};
 use crate::trace::{Settled, Trace};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Arguments of `debate`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +22,12 @@ use std::path::PathBuf;
   understudy debate configs/quickstart.toml --data data/sample/test.jsonl --protocol aeio \\
       --traces aeio.jsonl
   understudy debate configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1 \\
-      --cassette-out mine.jsonl.zst")]
+      --cassette-out mine.jsonl.zst
+  understudy debate my.toml --dry-run
+  understudy debate my.toml --shard 2/8 --max-cost 5
+
+A call that reached a limit, was interrupted or killed goes on where it ended: no answer is asked for twice. Each \
+shard writes OUT/traces-00I-of-00N.jsonl; run and distill join them.")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
@@ -28,15 +37,20 @@ pub struct Args {
     /// Documents; may be given more than once; default: the config's training split
     #[arg(long, value_name = "FILE")]
     data: Vec<PathBuf>,
-    /// Where the traces go; default: OUT/traces.jsonl
+    /// Where the traces go; default: OUT/traces.jsonl, or the shard's own file beside it
     #[arg(long, value_name = "FILE")]
     traces: Option<PathBuf>,
-    /// Only part I of N of the documents, I from 0
+    /// Only part I of N of the documents, I from 1; a document's id decides its part
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
     /// Only the first N documents
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Print the calls, tokens and money that are needed; ask nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    spending: Spending,
     /// Also write every answer of this call as a cassette
     #[arg(long, value_name = "FILE")]
     cassette_out: Option<PathBuf>,
@@ -59,11 +73,36 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     for file in &args.data {
         documents.extend(read_documents(file)?);
     }
-    let documents = part(documents, args.shard.as_deref(), args.limit)?;
-    let (client, reporter) = (session::client(&plan, common)?, Reporter::new(common));
+    let shard = args.shard.as_deref().map(shard).transpose()?;
+    let documents = part(documents, shard, args.limit)?;
+    if args.dry_run {
+        let estimate = Estimate::of(&plan, protocol, &documents, servers::stored(&plan)?);
+        match common.json {
+            true => println!("{}", estimate.json(&plan)),
+            false => println!("{name} over {} documents: {}", documents.len(), estimate.told(&plan)),
+        }
+        return Ok(Outcome::Done);
+    }
+    let (client, reporter) = (servers::client(&plan, common, &args.spending, shard)?, Reporter::new(common));
     let (traces, requests) = traces(&plan, protocol, &client, &documents, &reporter)?;
-    let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join("traces.jsonl"));
+    let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + ".jsonl";
+    let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join(&file));
     write_jsonl(&path, &traces)?;
+    let of_the_config = args.traces.is_none() && args.data.is_empty() && args.limit.is_none();
+    match shard {
+        // Only what the config asks for can be joined.
+        Some(shard) if of_the_config && name == plan.config().team.protocol => {
+            let done = session::stage(&shard.named("debate"), &plan, &["team"], &[])?;
+            done.seal(plan.output_dir(), &[&file])?;
+        }
+        None if args.traces.is_none() => {
+            let count = shards::discard(plan.output_dir())?;
+            if count > 0 {
+                reporter.say(&format!("{count} traces of shards, now out of date, were removed"));
+            }
+        }
+        _ => {}
+    }
     if let Some(cassette) = &args.cassette_out {
         let count = client.store().write_cassette(cassette, &header(&plan, &client, &args.cassette_date), &requests)?;
         reporter.say(&format!("{count} answers written to {}", cassette.display()));
@@ -86,13 +125,23 @@ pub fn traces(
     documents: &[Document],
     reporter: &Reporter,
 ) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
-    let progress = |stage: &str, agent: &str, done: usize, all: usize| {
-        reporter.step(&format!("{} {stage} {agent}", protocol.name()), done, all);
+    // Some blocks at once, where there is room: while one is prepared or read, others are in flight.
+    // Each document is debated by itself, so the traces are the same.
+    let block = (4 * client.places()).clamp(64, 1000);
+    let (traces, requests) = match client.places() >= 8 && documents.len() >= 2 * block {
+        true => in_blocks(plan, protocol, client, documents, reporter, block),
+        false => {
+            let progress = |stage: &str, agent: &str, done: usize, all: usize| {
+                reporter.live(&format!("{} {stage} {agent}", protocol.name()), done, all, &|| client.spent());
+            };
+            debated(plan, protocol, client, documents, &progress)
+        }
     };
-    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan), &progress);
-    let traces = team.debate(documents);
     if session::stopped() {
         return Err(session::interrupted());
+    }
+    if let Some(why) = client.halted() {
+        return Err(halted(&why, client));
     }
     let unrecorded: Vec<&str> = traces
         .iter()
@@ -104,11 +153,61 @@ pub fn traces(
         bail!(
             "{} of {} requests of {} are not in the cassette: {first}",
             unrecorded.len(),
-            team.requests().len(),
+            requests.len(),
             protocol.name()
         );
     }
-    Ok((traces, team.requests()))
+    Ok((traces, requests))
+}
+
+fn debated(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &Client,
+    documents: &[Document],
+    progress: Progress,
+) -> (Vec<Trace>, Vec<StoredRequest>) {
+    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan), progress)
+        .constrained(session::constrained(plan));
+    let traces = team.debate(documents);
+    (traces, team.requests())
+}
+
+/// Blocks that are debated at once.
+const AT_ONCE: usize = 3;
+
+/// Debates block by block, some of them at once; traces and requests in the documents' order.
+fn in_blocks(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &Client,
+    documents: &[Document],
+    reporter: &Reporter,
+    block: usize,
+) -> (Vec<Trace>, Vec<StoredRequest>) {
+    let blocks: Vec<&[Document]> = documents.chunks(block).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let tell = || {
+        let what = format!("{} documents", protocol.name());
+        reporter.live(&what, done.load(Ordering::Relaxed), documents.len(), &|| client.spent());
+    };
+    let work = || {
+        let mut mine = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(block) = blocks.get(at) else { return mine };
+            mine.push((at, debated(plan, protocol, client, block, &|_: &str, _: &str, _: usize, _: usize| tell())));
+            done.fetch_add(block.len(), Ordering::Relaxed);
+            tell();
+        }
+    };
+    let mut heard: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    heard.sort_by_key(|(at, _)| *at);
+    let (traces, requests): (Vec<_>, Vec<_>) = heard.into_iter().map(|(_, heard)| heard).unzip();
+    (traces.into_iter().flatten().collect(), requests.into_iter().flatten().collect())
 }
 
 fn header(plan: &Plan, client: &Client, date: &str) -> CassetteHeader {
@@ -126,23 +225,33 @@ fn header(plan: &Plan, client: &Client, date: &str) -> CassetteHeader {
     }
 }
 
-fn part(documents: Vec<Document>, shard: Option<&str>, limit: Option<usize>) -> Result<Vec<Document>> {
+/// What a call that asks nobody any more leaves, and how it goes on.
+fn halted(why: &str, client: &Client) -> anyhow::Error {
+    let spent = client.spent();
+    let cost = spent.cost.map_or_else(String::new, |cost| format!(", cost {cost:.4}"));
+    anyhow!(
+        "{why}. This call: {} requests, {} tokens read, {} written{cost}. {} answers are stored; the same command goes on \
+         from there",
+        spent.calls,
+        spent.prompt_tokens,
+        spent.completion_tokens,
+        client.store().len()
+    )
+}
+
+fn shard(text: &str) -> Result<Shard> {
+    Shard::read(text).ok_or_else(|| usage(format!("--shard {text}: expected I/N with I from 1 to N, such as 1/4")))
+}
+
+/// The documents of a part. A part of few documents may have none, and still is a part.
+fn part(documents: Vec<Document>, shard: Option<Shard>, limit: Option<usize>) -> Result<Vec<Document>> {
     let mut documents = documents;
     if let Some(shard) = shard {
-        let wrong = || usage(format!("--shard {shard}: expected I/N with I below N, such as 0/4"));
-        let (i, n) = shard
-            .split_once('/')
-            .and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)))
-            .ok_or_else(wrong)?;
-        if i >= n {
-            return Err(wrong());
-        }
-        documents =
-            documents.into_iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, document)| document).collect();
+        documents.retain(|document| shard.takes(&document.id));
     }
     documents.truncate(limit.unwrap_or(usize::MAX));
-    if documents.is_empty() {
-        return Err(anyhow::anyhow!("no document to read")).context("after --shard and --limit");
+    if documents.is_empty() && shard.is_none() {
+        bail!("no document to read");
     }
     Ok(documents)
 }

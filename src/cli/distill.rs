@@ -1,7 +1,7 @@
 //! `distill`: traces into a corpus of templates. 3. of the arrow.
 
 use super::session::{self, Experiment, Reporter};
-use super::{Common, Outcome};
+use super::{Common, Outcome, shards};
 use crate::config::Plan;
 use crate::corpus::read_train;
 use crate::eval::{Mode as Match, Rules as Scoring, score};
@@ -56,6 +56,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let plan = session::plan(&args.experiment, common)?;
     let documents = session::corpus(read_train(&plan))?;
     let dev = read_documents(&plan.config().data.dev)?;
+    shards::join(&plan, &documents)?;
     let corpus = distil(&plan, &documents, &dev, &Reporter::new(common))?;
     if common.json {
         println!(

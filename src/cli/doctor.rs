@@ -3,17 +3,17 @@
 
 use super::refusals::loaded;
 use super::session::{self, refused};
-use super::{Common, Outcome, model, printed};
-use crate::config::Plan;
+use super::{Common, Outcome, model, printed, servers};
+use crate::config::{Plan, TeamSection};
 use crate::store::AnswerStore;
 use crate::student::{ChatTokenizer, device};
+use crate::team::client::shape::Form;
 use crate::team::client::{Capabilities, Endpoint, HttpClient};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -137,35 +137,64 @@ fn team_checks(plan: &Plan, common: &Common) -> Vec<Check> {
         let read = store.load(cassette).map(|count| format!("{}: {count} recorded answers", cassette.display()));
         checks.push(check("cassette", read.map_err(Into::into)));
     }
-    let Some(base_url) = &team.base_url else { return checks };
-    if common.offline && !session::is_local(base_url) {
+    let servers = team.servers();
+    if common.offline && servers.iter().any(|url| !servers::is_local(url)) {
         let found = "not asked, because of --offline".into();
         checks.push(Check { what: "server", state: State::Weak, found });
         return checks;
     }
-    let key = std::env::var(&team.api_key_env).ok().filter(|key| !key.is_empty());
-    let with = if key.is_some() { "with the key of" } else { "without a key: nothing stands in" };
-    let endpoint = Endpoint {
-        base_url: base_url.clone(),
-        api_key: key,
-        timeout: Duration::from_secs(team.timeout_s),
-        max_attempts: 1,
+    let endpoints = match servers::endpoints(plan, common) {
+        Ok(endpoints) => endpoints,
+        Err(error) => {
+            checks.push(check("key", Err(error)));
+            return checks;
+        }
     };
-    match HttpClient::new(endpoint).probe(&team.model) {
+    for endpoint in endpoints {
+        let named = if servers.len() > 1 { format!("{}: ", endpoint.base_url) } else { String::new() };
+        checks.extend(server_checks(plan, endpoint).into_iter().map(|mut check| {
+            check.found = format!("{named}{}", check.found);
+            check
+        }));
+    }
+    checks
+}
+
+/// One server: whether it answers, and what it can do.
+fn server_checks(plan: &Plan, endpoint: Endpoint) -> Vec<Check> {
+    let team = &plan.config().team;
+    let with = if endpoint.api_key.is_some() { "with the key of" } else { "without a key: nothing stands in" };
+    let source = team.api_key_file.as_ref().map_or_else(|| team.api_key_env.clone(), |file| file.display().to_string());
+    let client = HttpClient::new(endpoint, 1);
+    match client.probe(&team.model) {
         Ok(can) => {
-            let found = format!("answers as {}, {with} {}", team.model, team.api_key_env);
-            checks.push(Check { what: "server", state: State::Ok, found });
+            let found = format!("answers as {}, {with} {source}", team.model);
+            let mut checks = vec![Check { what: "server", state: State::Ok, found }];
             checks.extend(capability_checks(&can, team.logprobs));
+            if session::constrained(plan) {
+                checks.push(constraint_check(&client, team));
+            }
+            checks
         }
         Err(error) => {
             let found = format!(
-                "{error} ({with} {}) — start the server, or correct team.base_url, team.model or the key",
-                team.api_key_env
+                "{error} ({with} {source}) — start the server, or correct team.base_url, team.model or the key"
             );
-            checks.push(Check { what: "server", state: State::Missing, found });
+            vec![Check { what: "server", state: State::Missing, found }]
         }
     }
-    checks
+}
+
+/// Whether a server holds answers to a schema as the config asks.
+fn constraint_check(client: &HttpClient, team: &TeamSection) -> Check {
+    let wanted = Form::named(&team.constrained_output).map_or_else(|| Form::ALL.to_vec(), |form| vec![form]);
+    match client.form(&team.model, &wanted) {
+        Some(form) => Check { what: "constrained", state: State::Ok, found: format!("by {}", form.name()) },
+        None => {
+            let found = format!("not by {}; set team.constrained_output = \"none\"", team.constrained_output);
+            Check { what: "constrained", state: State::Missing, found }
+        }
+    }
 }
 
 /// What a server can do, and what it means where it cannot.
@@ -186,7 +215,11 @@ fn capability_checks(can: &Capabilities, wanted: bool) -> Vec<Check> {
         row("logprobs", can.logprobs, confidence),
         row("usage", can.usage, "the cost of the team will be unknown"),
         row("seed", can.seed, "a second recording may differ where team.temperature is above 0; answers are stored"),
-        row("json_schema", can.json_schema, "nothing here depends on it; answers are repaired and checked"),
+        row(
+            "json_schema",
+            can.json_schema,
+            "nothing here depends on it unless team.constrained_output asks; answers are repaired and checked",
+        ),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! `extract`: documents or plain text into predictions, with the student or any protocol.
 
+use super::servers::{self, Spending};
 use super::session::{self, Experiment, Reporter};
 use super::verdict::{BASE, STUDENT};
 use super::{Common, Outcome, debate, model, usage};
@@ -50,7 +51,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let (documents, reporter) = (documents(&args.input)?, Reporter::new(common));
     let predictions = match Protocol::named(&args.system) {
         Some(protocol) => {
-            let client = session::client(&plan, common)?;
+            let client = servers::client(&plan, common, &Spending::default(), None)?;
             let (traces, _) = debate::traces(&plan, protocol, &client, &documents, &reporter)?;
             traces.iter().zip(&documents).map(|(trace, document)| trace.prediction(document)).collect()
         }

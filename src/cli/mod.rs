@@ -5,6 +5,7 @@ pub mod compare;
 pub mod debate;
 pub mod distill;
 pub mod doctor;
+pub mod estimate;
 pub mod extract;
 pub mod learn;
 pub mod merge;
@@ -13,8 +14,10 @@ pub mod refusals;
 pub mod report;
 pub mod run;
 pub mod score;
+pub mod servers;
 pub mod session;
 pub mod shape;
+pub mod shards;
 pub mod tokens;
 pub mod verdict;
 

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Code, exit code, and what it stands for. A code never changes its meaning.
-pub const CODES: [(&str, u8, &str); 17] = [
+pub const CODES: [(&str, u8, &str); 18] = [
     ("E001", 2, "the config has a key that nobody knows"),
     ("E101", 4, "the weights of a model known by name are not in the cache"),
     ("E201", 4, "there is no example to learn from"),
@@ -31,6 +31,7 @@ pub const CODES: [(&str, u8, &str); 17] = [
     ("E302", 4, "a split has no document"),
     ("E303", 4, "a measured document has no gold"),
     ("E304", 4, "nothing of what the team said passed the filter"),
+    ("E401", 4, "a server does not hold answers to a schema as team.constrained_output asks"),
 ];
 
 /// What `train` does and refuses, for its help screen.
@@ -38,7 +39,7 @@ pub fn train() -> String {
     let mut text = String::from(
         "Fine-tune the student on the corpus\n\nRefused before the first step, with exit code 4 (a config: 2):",
     );
-    for (code, _, what) in CODES.iter().filter(|(code, ..)| *code != "E304") {
+    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E304", "E401"].contains(code)) {
         let _ = write!(text, "\n  {code}  {what}");
     }
     text

@@ -2,13 +2,16 @@
 //! manifest and its outputs still stand, so a second call, or a call after a kill, goes on where
 //! the first one ended.
 
+use super::estimate::Estimate;
+use super::servers::{self, Spending};
 use super::session::{self, Experiment, Reporter};
 use super::verdict::{self, Measured};
-use super::{Common, Outcome, debate, distill, learn, model, refusals, report};
+use super::{Common, Outcome, debate, distill, learn, model, refusals, report, shards};
 use crate::config::Plan;
 use crate::corpus::{Splits, read_splits};
 use crate::eval::table;
 use crate::filter::Leakage;
+use crate::ie::Document;
 use crate::store::{hash_bytes, is_done, read_jsonl, write_atomic, write_jsonl};
 use crate::team::Protocol;
 use crate::trace::Trace;
@@ -22,13 +25,16 @@ use std::path::PathBuf;
   understudy run configs/quickstart.toml
   understudy run configs/quickstart.toml --dry-run
   understudy run configs/quickstart.toml --set train.num_epochs=2 --out checkpoints/two-epochs
-  understudy run configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1")]
+  understudy run configs/quickstart.toml --set team.base_url=http://127.0.0.1:8071/v1
+  understudy run my.toml --max-cost 5")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
     /// Print the plan, the calls and the estimated cost; run nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    spending: Spending,
 }
 
 /// Runs the verb.
@@ -38,7 +44,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let reporter = Reporter::new(common);
     let splits = splits(&plan)?;
     if args.dry_run {
-        print!("{}", dry_run(&plan, &splits));
+        print!("{}", dry_run(&plan, &splits)?);
         return Ok(Outcome::Done);
     }
     let weights = if model::is_known(&plan.config().base_model) {
@@ -49,7 +55,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     refusals::early(&weights, &plan, &splits.train[0])?;
 
     // ── 2. team ──
-    let client = session::client(&plan, common)?;
+    let client = servers::client(&plan, common, &args.spending, None)?;
     let traces = debated(&plan, &client, &splits, &reporter)?;
 
     // ── 3. filter, 4. templates ──
@@ -80,6 +86,11 @@ fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter:
         reporter.say("debate: done before");
         return Ok(read_jsonl(&path)?);
     }
+    if let Some(traces) = shards::join(plan, &splits.train)? {
+        wanted.seal(plan.output_dir(), &["traces.jsonl"])?;
+        reporter.say(&format!("debate: the traces of all shards are joined\n{}", debate::told(&traces)));
+        return Ok(traces);
+    }
     reporter.say(&format!("debate: {} over {} documents", plan.config().team.protocol, splits.train.len()));
     let protocol = Protocol::named(&plan.config().team.protocol).context("the plan checked the protocol's name")?;
     let (traces, _) = debate::traces(plan, protocol, client, &splits.train, reporter)?;
@@ -105,7 +116,7 @@ pub fn splits(plan: &Plan) -> Result<Splits> {
     Ok(splits)
 }
 
-fn dry_run(plan: &Plan, splits: &Splits) -> String {
+fn dry_run(plan: &Plan, splits: &Splits) -> Result<String> {
     let (config, schema) = (plan.config(), plan.schema());
     let calls = |documents: usize, protocol: &str| match protocol {
         "aeio" => format!("{documents} to {} calls", 2 * documents),
@@ -116,6 +127,13 @@ fn dry_run(plan: &Plan, splits: &Splits) -> String {
         ),
         _ => format!("{} calls or more, by the number of conflicts", documents * schema.entities.len()),
     };
+    // Where there is a server, what it would be asked is counted.
+    let counted = |name: &str, documents: &[Document]| -> Result<String> {
+        let protocol = Protocol::named(name).filter(|_| !config.team.servers().is_empty());
+        let Some(protocol) = protocol else { return Ok(String::new()) };
+        let estimate = Estimate::of(plan, protocol, documents, servers::stored(plan)?);
+        Ok(format!("     {}\n", estimate.told(plan)))
+    };
     let mut text = format!("{}\n  run directory: {}\n", config.title, plan.output_dir().display());
     text += &format!(
         "  2. team {} ({}), {} training documents: {}\n",
@@ -124,6 +142,7 @@ fn dry_run(plan: &Plan, splits: &Splits) -> String {
         splits.train.len(),
         calls(splits.train.len(), &config.team.protocol)
     );
+    text += &counted(&config.team.protocol, &splits.train)?;
     text += &format!(
         "  3. filter at {} (entities), {} (relations), mode {}\n",
         config.filter.threshold, config.filter.relation_threshold, config.filter.mode
@@ -138,13 +157,14 @@ fn dry_run(plan: &Plan, splits: &Splits) -> String {
             protocol => calls(splits.test.len(), protocol),
         };
         text += &format!("  6. {system} over {} test documents: {asked}\n", splits.test.len());
+        text += &counted(system, &splits.test)?;
     }
-    match (&config.team.base_url, &config.team.cassette) {
-        (Some(url), _) => text += &format!("  live answers from {url}; price them per token of your provider\n"),
-        (None, Some(cassette)) => text += &format!("  replay of {}: no cost\n", cassette.display()),
-        (None, None) => {}
+    match (config.team.servers().join(", "), &config.team.cassette) {
+        (urls, _) if !urls.is_empty() => text += &format!("  live answers from {urls}\n"),
+        (_, Some(cassette)) => text += &format!("  replay of {}: no cost\n", cassette.display()),
+        _ => {}
     }
-    text
+    Ok(text)
 }
 
 /// Writes what closes a run, prints the table, and says whether too much failed.

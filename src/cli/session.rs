@@ -1,12 +1,12 @@
-//! What verbs share: the client behind a plan, progress on stderr, Ctrl-C, exit codes of refusals.
+//! What verbs share: the plan, progress on stderr, Ctrl-C, exit codes of refusals.
 
 use super::{Coded, Common, Progress, usage};
 use crate::config::Plan;
 use crate::corpus::CorpusError;
-use crate::store::{AnswerStore, Manifest, hash_bytes, hash_file};
+use crate::store::{Manifest, hash_bytes, hash_file};
 use crate::student::{ReaderOptions, Settings};
-use crate::team::client::{Endpoint, HttpClient, STOP};
-use crate::team::{Client, Sampling};
+use crate::team::Sampling;
+use crate::team::client::{STOP, Spent};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,33 +53,6 @@ pub fn reading(plan: &Plan) -> ReaderOptions {
     }
 }
 
-/// The client of a plan: the cassette's answers, then those that earlier calls left in the run
-/// directory, then the server if there is one.
-pub fn client(plan: &Plan, common: &Common) -> Result<Client> {
-    let team = &plan.config().team;
-    let mut store = AnswerStore::new();
-    if let Some(cassette) = &team.cassette {
-        store.load(cassette).context("reading team.cassette")?;
-    }
-    let Some(base_url) = &team.base_url else { return Ok(Client::replay(store)) };
-    if common.offline && !is_local(base_url) {
-        return Err(usage(format!("--offline forbids team.base_url = {base_url}: it is not on this machine")));
-    }
-    store.open_log(&plan.output_dir().join("answers.jsonl")).context("opening the answers of this run")?;
-    let endpoint = Endpoint {
-        base_url: base_url.clone(),
-        api_key: std::env::var(&team.api_key_env).ok().filter(|key| !key.is_empty()),
-        timeout: Duration::from_secs(team.timeout_s),
-        max_attempts: team.max_attempts,
-    };
-    Ok(Client::live(store, HttpClient::new(endpoint), team.in_flight))
-}
-
-/// Whether an address stays on this machine.
-pub fn is_local(base_url: &str) -> bool {
-    ["//127.", "//localhost", "//[::1]"].iter().any(|host| base_url.contains(host))
-}
-
 /// How the team's answers are sampled.
 pub fn sampling(plan: &Plan) -> Sampling {
     let team = &plan.config().team;
@@ -93,6 +66,11 @@ pub fn sampling(plan: &Plan) -> Sampling {
         logprobs: team.logprobs,
         max_rounds: team.max_rounds,
     }
+}
+
+/// Whether servers are to hold answers to their schema.
+pub fn constrained(plan: &Plan) -> bool {
+    plan.config().team.constrained_output != "none"
 }
 
 /// First Ctrl-C: finish what is in flight, save, exit 130. Second: stop at once.
@@ -133,32 +111,59 @@ pub fn hash_of(path: &Path) -> Result<String> {
 /// Progress on stderr: at most a line every two seconds for each kind of work, and its last line.
 pub struct Reporter {
     style: Progress,
-    last: Mutex<(String, Instant)>,
+    last: Mutex<Last>,
+}
+
+/// The work that was told of last.
+struct Last {
+    what: String,
+    began: Instant,
+    told: Instant,
 }
 
 impl Reporter {
     /// A reporter in the style that the user asked for.
     pub fn new(common: &Common) -> Reporter {
-        Reporter { style: common.progress, last: Mutex::new((String::new(), Instant::now())) }
+        let now = Instant::now();
+        let last = Last { what: String::new(), began: now, told: now };
+        Reporter { style: common.progress, last: Mutex::new(last) }
     }
 
     /// `done` of `all` of something.
     pub fn step(&self, what: &str, done: usize, all: usize) {
+        self.live(what, done, all, &Spent::default);
+    }
+
+    /// `done` of `all` of something that servers are asked for: with what was spent so far, and how
+    /// long the rest will take at this speed.
+    pub fn live(&self, what: &str, done: usize, all: usize, spent: &dyn Fn() -> Spent) {
         let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let fresh = last.0 != what;
-        if !fresh && done < all && last.1.elapsed() < Duration::from_secs(2) {
-            return;
+        let now = Instant::now();
+        let fresh = last.what != what;
+        if fresh {
+            *last = Last { what: what.to_string(), began: now, told: now };
         }
         // Replayed answers take no time: one line at the end says it all.
-        if fresh && done < all {
-            *last = (what.to_string(), Instant::now());
+        if done < all && (fresh || now - last.told < Duration::from_secs(2)) {
             return;
         }
-        *last = (what.to_string(), Instant::now());
+        last.told = now;
+        // Unknown before the first is done.
+        let left = if done == 0 { 0.0 } else { (now - last.began).as_secs_f64() * (all - done) as f64 / done as f64 };
+        let spent = spent();
         match self.style {
             Progress::None => {}
-            Progress::Json => eprintln!("{}", serde_json::json!({"what": what, "done": done, "all": all})),
-            Progress::Auto | Progress::Plain => eprintln!("  {what}: {done}/{all}"),
+            Progress::Json if spent.calls == 0 => {
+                eprintln!("{}", serde_json::json!({"what": what, "done": done, "all": all}));
+            }
+            Progress::Json => eprintln!(
+                "{}",
+                serde_json::json!({
+                    "what": what, "done": done, "all": all, "calls": spent.calls, "prompt_tokens": spent.prompt_tokens,
+                    "completion_tokens": spent.completion_tokens, "cost": spent.cost, "seconds_left": left.round(),
+                })
+            ),
+            Progress::Auto | Progress::Plain => eprintln!("  {what}: {done}/{all}{}", told(&spent, left)),
         }
     }
 
@@ -169,6 +174,23 @@ impl Reporter {
             Progress::Json => eprintln!("{}", serde_json::json!({ "say": line })),
             Progress::Auto | Progress::Plain => eprintln!("{line}"),
         }
+    }
+}
+
+/// Calls, tokens, money and the time left, as the end of a line of progress.
+fn told(spent: &Spent, left: f64) -> String {
+    if spent.calls == 0 {
+        return String::new();
+    }
+    let about = if spent.estimated { "about " } else { "" };
+    let mut text = format!(", {} calls, {about}{} tokens", spent.calls, spent.prompt_tokens + spent.completion_tokens);
+    if let Some(cost) = spent.cost {
+        text += &format!(", cost {about}{cost:.4}");
+    }
+    text + &match left.round() as u64 {
+        0 => String::new(),
+        seconds @ 1..120 => format!(", {seconds} s left"),
+        seconds => format!(", {} min left", seconds.div_ceil(60)),
     }
 }
 
@@ -197,6 +219,21 @@ pub fn corpus<T>(read: Result<T, CorpusError>) -> Result<T> {
     })
 }
 
+/// Keys of `[team]` that say how answers are fetched.
+const FETCHING: [&str; 11] = [
+    "base_url",
+    "base_urls",
+    "api_key_env",
+    "api_key_file",
+    "in_flight",
+    "max_requests_per_minute",
+    "max_tokens_per_minute",
+    "timeout_s",
+    "max_attempts",
+    "price",
+    "cassette",
+];
+
 /// A stage's manifest: the seed, the sections of the config that decide it, the documents, and the
 /// files that earlier stages wrote.
 pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Result<Manifest> {
@@ -207,7 +244,7 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
         let mut written = config.get(*section).cloned().unwrap_or_default();
         // How answers are fetched does not decide what they are.
         if let Some(team) = written.as_object_mut().filter(|_| *section == "team") {
-            for key in ["base_url", "api_key_env", "in_flight", "timeout_s", "max_attempts", "cassette"] {
+            for key in FETCHING {
                 team.remove(key);
             }
         }

@@ -74,9 +74,16 @@ pub struct TeamSection {
     /// does not hold. Default: none, replay only.
     #[serde(default)]
     pub base_url: Option<String>,
+    /// Several servers of the same model instead of one: each request goes to the one with the
+    /// fewest in flight, and a server that fails is set aside for a while. Default: none.
+    #[serde(default)]
+    pub base_urls: Vec<String>,
     /// Environment variable that holds the API key. Default `OPENAI_API_KEY`.
     #[serde(default = "api_key_env")]
     pub api_key_env: String,
+    /// File whose only line is the API key; counts before the environment. Default: none.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
     /// 0 is greedy. Default 0.
     #[serde(default)]
     pub temperature: f64,
@@ -95,15 +102,46 @@ pub struct TeamSection {
     /// Most rounds of a debate; each costs one call per claimant. Default 2.
     #[serde(default = "max_rounds")]
     pub max_rounds: u32,
-    /// Requests at once. Default 1.
+    /// How the server is held to the shape of an answer: `none`, `auto` (the first way that it is
+    /// seen to keep), or a way by its parameter: `response_format`, `structured_outputs`,
+    /// `guided_json`, `json_schema` or `grammar`. Part of every answer's key. Default `none`.
+    #[serde(default = "unconstrained")]
+    pub constrained_output: String,
+    /// Requests at once, for each server. Default 1.
     #[serde(default = "one")]
     pub in_flight: usize,
+    /// Most requests a minute of this process, all servers together. Default: no limit.
+    #[serde(default)]
+    pub max_requests_per_minute: Option<u32>,
+    /// Most tokens a minute of this process, read and written. Default: no limit.
+    #[serde(default)]
+    pub max_tokens_per_minute: Option<u32>,
     /// Seconds until a request is given up. Default 120.
     #[serde(default = "timeout_s")]
     pub timeout_s: u64,
-    /// Attempts per request, the first included. Default 5.
+    /// Attempts per request, the first included, all servers together. Default 5.
     #[serde(default = "max_attempts")]
     pub max_attempts: u32,
+    /// What the provider takes, in any currency. Default: unknown, and `--max-cost` is refused.
+    #[serde(default)]
+    pub price: Option<PriceSection>,
+}
+
+impl TeamSection {
+    /// The servers, in order; none for replay alone.
+    pub fn servers(&self) -> Vec<&str> {
+        self.base_url.iter().chain(&self.base_urls).map(String::as_str).collect()
+    }
+}
+
+/// What a million tokens cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriceSection {
+    /// A million tokens read.
+    pub prompt: f64,
+    /// A million tokens written.
+    pub completion: f64,
 }
 
 /// What is kept of the team's answers.
@@ -191,6 +229,9 @@ fn yes() -> bool {
 }
 fn max_rounds() -> u32 {
     2
+}
+fn unconstrained() -> String {
+    "none".into()
 }
 fn one() -> usize {
     1

@@ -5,8 +5,12 @@ use super::Config;
 use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
-const CHOICES: [(&str, &[&str]); 7] = [
+const CHOICES: [(&str, &[&str]); 8] = [
     ("team.protocol", &["aeio", "type_agents", "crossagentie"]),
+    (
+        "team.constrained_output",
+        &["none", "auto", "response_format", "structured_outputs", "guided_json", "json_schema", "grammar"],
+    ),
     ("filter.mode", &["all", "cases_per_type"]),
     ("train.lr_scheduler", &["constant", "constant_with_warmup", "linear", "cosine"]),
     ("train.excess_length_strategy", &["raise", "drop"]),
@@ -16,13 +20,15 @@ const CHOICES: [(&str, &[&str]); 7] = [
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 21] = [
+const RANGES: [(&str, f64, Option<f64>); 23] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
     ("team.frequency_penalty", -2.0, Some(2.0)),
     ("team.in_flight", 1.0, None),
     ("team.max_attempts", 1.0, None),
+    ("team.max_requests_per_minute", 1.0, None),
+    ("team.max_tokens_per_minute", 1.0, None),
     ("team.max_tokens", 1.0, None),
     ("team.debate_max_tokens", 1.0, None),
     ("filter.threshold", 0.0, Some(1.0)),
@@ -114,6 +120,9 @@ fn without_null(schema: &mut Value) {
                 let kind = kind.clone();
                 map.insert("type".into(), kind);
             }
+            if let Some(Value::Array(ways)) = map.get_mut("anyOf") {
+                ways.retain(|way| way["type"] != "null");
+            }
             map.values_mut().for_each(without_null);
         }
         Value::Array(items) => items.iter_mut().for_each(without_null),
@@ -166,7 +175,7 @@ mod tests {
         assert!(!text.contains(":null") && !text.contains("\"null\""), "TOML knows no null");
         let defined = schema["$defs"].as_object().unwrap().values().filter(|one| one.get("properties").is_some());
         let sections: Vec<&Value> = defined.chain([&schema]).collect();
-        assert_eq!(sections.len(), 7);
+        assert_eq!(sections.len(), 8);
         for section in sections {
             assert_eq!(section["additionalProperties"], Value::Bool(false));
             for (key, property) in properties(section) {

@@ -6,9 +6,10 @@ mod json_schema;
 mod lora;
 mod plan;
 pub mod schema_file;
+mod servers;
 mod training;
 
-pub use file::{Config, DataSection, EvalSection, FilterSection, TeamSection};
+pub use file::{Config, DataSection, EvalSection, FilterSection, PriceSection, TeamSection};
 pub use json_schema::{json_schema, keys};
 pub use lora::{LoraSection, TARGETS, TargetModules};
 pub use plan::{ConfigError, Mode, Plan};

@@ -2,7 +2,7 @@
 //! that must be there seen.
 
 use super::schema_file::read_schema;
-use super::{Config, json_schema};
+use super::{Config, json_schema, servers};
 use crate::ie::Schema;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,10 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// How answers may be held to their shape.
+const CONSTRAINTS: [&str; 7] =
+    ["none", "auto", "response_format", "structured_outputs", "guided_json", "json_schema", "grammar"];
 
 /// Which documents become training data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +76,8 @@ impl Plan {
         ] {
             within(key, value, 0.0, 1.0)?;
         }
+        one_of("team.constrained_output", &team.constrained_output, &CONSTRAINTS)?;
+        servers::check(team)?;
         within("team.temperature", team.temperature, 0.0, 2.0)?;
         within("team.frequency_penalty", team.frequency_penalty, -2.0, 2.0)?;
         lora.check()?;
@@ -79,6 +85,8 @@ impl Plan {
             ("eval.max_new_tokens", eval.max_new_tokens),
             ("eval.lanes", eval.lanes),
             ("team.in_flight", team.in_flight),
+            ("team.max_requests_per_minute", team.max_requests_per_minute.unwrap_or(1) as usize),
+            ("team.max_tokens_per_minute", team.max_tokens_per_minute.unwrap_or(1) as usize),
             ("team.max_attempts", team.max_attempts as usize),
             ("team.max_tokens", team.max_tokens as usize),
             ("team.debate_max_tokens", team.debate_max_tokens as usize),
@@ -87,11 +95,6 @@ impl Plan {
             if value == 0 {
                 return Err(ConfigError(format!("{key} is 0; expected 1 or more")));
             }
-        }
-        if team.cassette.is_none() && team.base_url.is_none() {
-            return Err(ConfigError(
-                "team has neither cassette (recorded answers) nor base_url (a server); give one".into(),
-            ));
         }
         let mode = match filter.mode.as_str() {
             "all" => Mode::All,

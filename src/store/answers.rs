@@ -6,8 +6,9 @@
 use super::{StoreError, hash_bytes, write_atomic};
 use crate::ie::{Message, Speaker};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -29,6 +30,9 @@ pub struct StoredRequest {
     pub seed: u64,
     /// Whether token log-probabilities were asked for.
     pub logprobs: bool,
+    /// The JSON Schema that the server holds the answer to, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
 }
 
 /// One token of an answer with its log-probability; `None` where the server gave a sentinel or null.
@@ -103,13 +107,24 @@ pub fn request_key(request: &StoredRequest) -> String {
 pub struct AnswerStore {
     header: Option<CassetteHeader>,
     answers: Mutex<HashMap<String, StoredAnswer>>,
-    log: Option<Mutex<Log>>,
+    log: Option<Log>,
 }
 
+/// The log that this process alone appends to.
 struct Log {
     file: File,
     path: PathBuf,
-    systems: Vec<String>,
+    tail: Mutex<Tail>,
+    /// Held by the one that waits for the disk; everybody else goes on.
+    syncing: Mutex<()>,
+}
+
+/// What the log ends with.
+struct Tail {
+    /// System messages that it has given.
+    systems: HashSet<String>,
+    /// Its length in bytes, up to the last whole line.
+    length: u64,
 }
 
 impl AnswerStore {
@@ -167,42 +182,91 @@ impl AnswerStore {
     }
 
     /// Opens (or makes) the log behind the store and loads what is in it; a torn last line is cut.
+    /// The log is locked: one process writes it.
     ///
     /// # Errors
-    /// If the log cannot be read or opened for appending.
+    /// If the log cannot be read or opened for appending, or another process writes it.
     pub fn open_log(&mut self, path: &Path) -> Result<usize, StoreError> {
-        let mut count = 0;
-        if path.exists() {
-            cut_torn_line(path)?;
-            count = self.load(path)?;
-        } else if let Some(parent) = path.parent() {
+        if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(StoreError::io(parent, "creating the directory"))?;
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(StoreError::io(path, "opening"))?;
-        self.log = Some(Mutex::new(Log { file, path: path.to_path_buf(), systems: Vec::new() }));
+        let file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)
+            .map_err(StoreError::io(path, "opening"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::file(
+                    path,
+                    "another process writes it; wait for its end, or give this one its own part (debate --shard I/N) or run directory (--out)",
+                ));
+            }
+            // A file system without locks: whoever shares a log there does so at their own risk.
+            Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(StoreError::io(path, "locking")(error)),
+        }
+        let length = cut_torn_line(path, &file)?;
+        let count = self.load(path)?;
+        let tail = Mutex::new(Tail { systems: HashSet::new(), length });
+        self.log = Some(Log { file, path: path.to_path_buf(), tail, syncing: Mutex::default() });
         Ok(count)
     }
 
     /// The stored answer to exactly this request.
     pub fn get(&self, request: &StoredRequest) -> Option<StoredAnswer> {
-        self.answers.lock().expect("no thread panics while it holds the lock").get(&request_key(request)).cloned()
+        self.get_key(&request_key(request))
     }
 
-    /// Keeps an answer; with a log, the line is on the disk before this returns.
+    /// The stored answer to the request of this key.
+    pub fn get_key(&self, key: &str) -> Option<StoredAnswer> {
+        self.answers.lock().expect("no thread panics while it holds the lock").get(key).cloned()
+    }
+
+    /// Whether the request of this key has an answer.
+    pub fn has(&self, key: &str) -> bool {
+        self.answers.lock().expect("no thread panics while it holds the lock").contains_key(key)
+    }
+
+    /// Keeps an answer, if the request has none yet.
+    ///
+    /// # Errors
+    /// As [`AnswerStore::keep`].
+    pub fn put(&self, request: &StoredRequest, answer: &StoredAnswer) -> Result<(), StoreError> {
+        self.keep(&request_key(request), request, answer.clone()).map(drop)
+    }
+
+    /// Keeps an answer under the request's key; the answer that stands, which is an earlier one
+    /// where there was one. With a log, the line is written before this returns, so that it outlives
+    /// the process, and on the disk once [`AnswerStore::settle`] returns, so that it outlives the
+    /// machine: whoever finds the disk idle waits for it, everybody else goes on.
     ///
     /// # Errors
     /// If the log cannot be written (a full disk): the answer is kept in memory all the same.
-    pub fn put(&self, request: &StoredRequest, answer: &StoredAnswer) -> Result<(), StoreError> {
-        self.answers
-            .lock()
-            .expect("no thread panics while it holds the lock")
-            .insert(request_key(request), answer.clone());
+    pub fn keep(&self, key: &str, request: &StoredRequest, answer: StoredAnswer) -> Result<StoredAnswer, StoreError> {
+        match self.answers.lock().expect("no thread panics while it holds the lock").entry(key.to_string()) {
+            Entry::Occupied(earlier) => return Ok(earlier.get().clone()),
+            Entry::Vacant(place) => drop(place.insert(answer.clone())),
+        }
+        if let Some(log) = &self.log {
+            log.append(request, &answer)?;
+            if let Ok(_alone) = log.syncing.try_lock() {
+                log.sync()?;
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Waits until every line of the log is on the disk.
+    ///
+    /// # Errors
+    /// If the disk says no.
+    pub fn settle(&self) -> Result<(), StoreError> {
         let Some(log) = &self.log else { return Ok(()) };
-        let mut log = log.lock().expect("no thread panics while it holds the lock");
-        let mut bytes = Vec::new();
-        push_answer(&mut bytes, &mut log.systems, request, answer);
-        let path = log.path.clone();
-        log.file.write_all(&bytes).and_then(|()| log.file.sync_data()).map_err(StoreError::io(&path, "appending"))
+        let _alone = log.syncing.lock().expect("no thread panics while it holds the lock");
+        log.sync()
     }
 
     /// Where the loaded answers come from, if a cassette said so.
@@ -232,14 +296,15 @@ impl AnswerStore {
     ) -> Result<usize, StoreError> {
         let mut bytes = serde_json::to_vec(header).expect("a header is JSON");
         bytes.push(b'\n');
-        let (mut systems, mut written) = (Vec::new(), BTreeMap::new());
+        let (mut systems, mut written) = (HashSet::new(), BTreeMap::new());
         for request in requests {
             if written.insert(request_key(request), ()).is_some() {
                 continue;
             }
             let answer =
                 self.get(request).ok_or_else(|| StoreError::file(path, "an answer of this run is not in the store"))?;
-            push_answer(&mut bytes, &mut systems, request, &answer);
+            let (system, line) = lines(request, &answer);
+            push_lines(&mut bytes, &mut systems, system, line);
         }
         let packed = if path.to_string_lossy().ends_with(".zst") {
             zstd::encode_all(bytes.as_slice(), 19).map_err(StoreError::io(path, "compressing"))?
@@ -257,24 +322,54 @@ impl Default for AnswerStore {
     }
 }
 
-/// Appends the answer's line, and before it the system message if this log has not given it yet.
-fn push_answer(bytes: &mut Vec<u8>, systems: &mut Vec<String>, request: &StoredRequest, answer: &StoredAnswer) {
+impl Log {
+    /// Appends an answer in one write; a line that did not fit on the disk is taken back.
+    fn append(&self, request: &StoredRequest, answer: &StoredAnswer) -> Result<(), StoreError> {
+        let (system, line) = lines(request, answer);
+        let mut tail = self.tail.lock().expect("no thread panics while it holds the lock");
+        let mut bytes = Vec::new();
+        push_lines(&mut bytes, &mut tail.systems, system, line);
+        if let Err(error) = (&self.file).write_all(&bytes) {
+            tail.systems.clear();
+            let _ = self.file.set_len(tail.length);
+            return Err(StoreError::io(&self.path, "appending")(error));
+        }
+        tail.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(StoreError::io(&self.path, "writing to the disk"))
+    }
+}
+
+/// The system message of a request by its short hash, and the line of the answer that refers to it.
+fn lines(request: &StoredRequest, answer: &StoredAnswer) -> (Option<(String, String)>, Vec<u8>) {
     let mut request = request.clone();
-    let mut push = |line: &Line| {
-        bytes.extend(serde_json::to_vec(line).expect("a line is JSON"));
-        bytes.push(b'\n');
-    };
     let leads = request.messages.first().is_some_and(|m| m.role == Speaker::System);
     let system = leads.then(|| {
         let content = request.messages.remove(0).content;
-        let id = hash_bytes(content.as_bytes())[..12].to_string();
-        if !systems.contains(&id) {
-            systems.push(id.clone());
-            push(&Line::System { system: id.clone(), content });
-        }
-        id
+        (hash_bytes(content.as_bytes())[..12].to_string(), content)
     });
-    push(&Line::Answer(Box::new(AnswerLine { system, request, answer: answer.clone() })));
+    let id = system.as_ref().map(|(id, _)| id.clone());
+    (system, line_of(&Line::Answer(Box::new(AnswerLine { system: id, request, answer: answer.clone() }))))
+}
+
+/// Appends the answer's line, and before it the system message if these bytes' file has not given
+/// it yet.
+fn push_lines(bytes: &mut Vec<u8>, given: &mut HashSet<String>, system: Option<(String, String)>, line: Vec<u8>) {
+    if let Some((system, content)) = system
+        && given.insert(system.clone())
+    {
+        bytes.extend(line_of(&Line::System { system, content }));
+    }
+    bytes.extend(line);
+}
+
+fn line_of(line: &Line) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(line).expect("a line is JSON");
+    bytes.push(b'\n');
+    bytes
 }
 
 /// The text of a log or cassette, and whether its last line is closed.
@@ -298,14 +393,14 @@ fn read_text(path: &Path) -> Result<(String, bool), StoreError> {
 /// Largest cassette that is read, in bytes once unpacked.
 const LARGEST: u64 = 4 << 30;
 
-fn cut_torn_line(path: &Path) -> Result<(), StoreError> {
+/// Cuts what stands behind the last line end; the length that is left.
+fn cut_torn_line(path: &Path, file: &File) -> Result<u64, StoreError> {
     let bytes = std::fs::read(path).map_err(StoreError::io(path, "reading"))?;
-    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    if end < bytes.len() {
-        let file = OpenOptions::new().write(true).open(path).map_err(StoreError::io(path, "opening"))?;
-        file.set_len(end as u64).map_err(StoreError::io(path, "cutting the torn last line of"))?;
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1) as u64;
+    if end < bytes.len() as u64 {
+        file.set_len(end).map_err(StoreError::io(path, "cutting the torn last line of"))?;
     }
-    Ok(())
+    Ok(end)
 }
 
 #[cfg(test)]
@@ -321,6 +416,7 @@ mod tests {
             frequency_penalty: 0.0,
             seed: 1,
             logprobs: true,
+            schema: None,
         }
     }
 

@@ -7,6 +7,7 @@ mod documents;
 mod hash;
 mod jsonl;
 mod manifest;
+mod shards;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
 pub use atomic::write_atomic;
@@ -14,6 +15,7 @@ pub use documents::{read_documents, read_predictions, write_documents, write_pre
 pub use hash::{hash_bytes, hash_file};
 pub use jsonl::{read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
+pub use shards::{Shard, answer_logs, find_shards};
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
 //! Where agents are given the floor: one agent, many documents, every answer a turn in the trace.
 
+use super::client::shape;
 use super::{Client, ClientError, Protocol, protocol};
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Cost, Document, Extractor, Message, Prediction, Schema, Status};
@@ -40,6 +41,7 @@ pub struct Team<'a> {
     pub(super) client: &'a Client,
     pub(super) sampling: Sampling,
     pub(super) progress: Progress<'a>,
+    constrained: bool,
     asked: Mutex<Vec<StoredRequest>>,
 }
 
@@ -70,7 +72,13 @@ impl<'a> Team<'a> {
         sampling: Sampling,
         progress: Progress<'a>,
     ) -> Team<'a> {
-        Team { protocol, prompts: Prompts::new(schema), client, sampling, progress, asked: Mutex::default() }
+        let prompts = Prompts::new(schema);
+        Team { protocol, prompts, client, sampling, progress, constrained: false, asked: Mutex::default() }
+    }
+
+    /// The same team; where `yes`, each request carries the schema of its answer.
+    pub fn constrained(self, yes: bool) -> Team<'a> {
+        Team { constrained: yes, ..self }
     }
 
     /// Reads and debates every document; one trace each, in the order given. A blank document is
@@ -131,7 +139,9 @@ impl<'a> Team<'a> {
         let max_tokens = if ballot { debate_max_tokens } else { max_tokens };
         // A ballot's confidence is its own; log-probabilities are asked for where items are read.
         let logprobs = logprobs && !ballot;
-        StoredRequest { model, messages: messages.to_vec(), temperature, max_tokens, frequency_penalty, seed, logprobs }
+        let schema = if self.constrained { shape::of(floor.stage, floor.agent, self.prompts.schema()) } else { None };
+        let messages = messages.to_vec();
+        StoredRequest { model, messages, temperature, max_tokens, frequency_penalty, seed, logprobs, schema }
     }
 }
 

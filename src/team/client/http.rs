@@ -1,16 +1,21 @@
-//! Any OpenAI-compatible `/v1/chat/completions`: bounded attempts, Retry-After, jitter, and a key
-//! that no error, log or trace ever shows.
+//! One OpenAI-compatible `/v1/chat/completions`, one attempt at a time, and a key that no error,
+//! log, trace or stored answer ever shows.
 
 use super::ClientError;
+use super::retry::named_delay;
+use super::shape::Form;
 use super::wire::{Completion, shortened};
-use crate::store::{StoredAnswer, StoredRequest, hash_bytes};
-use serde_json::json;
+use crate::ie::Message;
+use crate::store::{StoredAnswer, StoredRequest};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-/// Largest response body that is read, in bytes.
-const LARGEST_BODY: u64 = 32 << 20;
+/// Largest answer that is read, in bytes once unpacked.
+const LARGEST_BODY: u64 = 16 << 20;
+/// Largest body of a failure that is read: its first words are all that is shown.
+const LARGEST_COMPLAINT: u64 = 64 << 10;
 
 /// Where and how to ask.
 #[derive(Clone)]
@@ -19,96 +24,97 @@ pub struct Endpoint {
     pub base_url: String,
     /// Sent as a bearer token; never shown.
     pub api_key: Option<String>,
-    /// Seconds until a request is given up.
+    /// How long a request may take, connecting included.
     pub timeout: Duration,
-    /// Attempts in all, the first included.
-    pub max_attempts: u32,
+    /// How the server is held to a request's schema, where it has one.
+    pub form: Option<Form>,
 }
 
-/// A client of one endpoint.
+/// A client of one server.
 pub struct HttpClient {
     endpoint: Endpoint,
+    url: String,
     agent: ureq::Agent,
 }
 
 /// What one attempt came to.
-enum Attempt {
+pub(super) enum Attempt {
     Answered(StoredAnswer),
     /// Worth another try, after the server's own delay if it named one.
     Again(ClientError, Option<Duration>),
     Refused(ClientError),
 }
 
+/// The request as it is sent.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: &'a [Message],
+    temperature: f64,
+    max_tokens: u32,
+    seed: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u32>,
+    #[serde(flatten)]
+    shape: Map<String, Value>,
+}
+
 impl HttpClient {
-    /// A client; nothing is sent yet.
-    pub fn new(endpoint: Endpoint) -> HttpClient {
+    /// A client that keeps up to `connections` open; nothing is sent yet.
+    pub fn new(endpoint: Endpoint, connections: usize) -> HttpClient {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(endpoint.timeout))
+            .timeout_connect(Some(endpoint.timeout.min(Duration::from_secs(10))))
+            .max_idle_connections(connections)
+            .max_idle_connections_per_host(connections)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
             .http_status_as_error(false)
             .user_agent(concat!("understudy/", env!("CARGO_PKG_VERSION")))
             .build();
-        HttpClient { endpoint, agent: config.into() }
+        let url = format!("{}/chat/completions", endpoint.base_url.trim_end_matches('/'));
+        HttpClient { endpoint, url, agent: config.into() }
     }
 
-    /// Asks until there is an answer, the attempts are used up or `stop` is set.
-    ///
-    /// # Errors
-    /// [`ClientError::Status`] or [`ClientError::Transport`] of the last attempt.
-    pub fn complete(&self, request: &StoredRequest, stop: &AtomicBool) -> Result<StoredAnswer, ClientError> {
-        for attempt in 1.. {
-            let (error, delay) = match self.attempt(request, attempt) {
-                Attempt::Answered(answer) => return Ok(answer),
-                Attempt::Refused(error) => return Err(error),
-                Attempt::Again(error, delay) => (error, delay),
-            };
-            if attempt >= self.endpoint.max_attempts {
-                return Err(error);
-            }
-            let until = Instant::now() + delay.unwrap_or_else(|| backoff(request, attempt));
-            while Instant::now() < until {
-                if stop.load(Ordering::SeqCst) {
-                    return Err(error);
-                }
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        }
-        Err(ClientError::Interrupted)
-    }
-
-    fn attempt(&self, request: &StoredRequest, attempts: u32) -> Attempt {
-        let url = format!("{}/chat/completions", self.endpoint.base_url.trim_end_matches('/'));
-        let shown = without_credentials(&url);
-        let transport =
-            |message: String| ClientError::Transport { url: shown.clone(), message: shortened(&message), attempts };
-        let mut call = self.agent.post(&url).header("Content-Type", "application/json");
-        if let Some(key) = &self.endpoint.api_key {
-            call = call.header("Authorization", &format!("Bearer {key}"));
-        }
+    /// Asks once. `attempts` is how often this request was sent by now, for the error.
+    pub(super) fn attempt(&self, request: &StoredRequest, attempts: u32) -> Attempt {
+        let url = without_credentials(&self.url);
+        let transport = |message: &str| {
+            let message = shortened(&self.redacted(message));
+            ClientError::Transport { url: url.clone(), message, attempts }
+        };
         let start = Instant::now();
-        let mut response = match call.send(body(request).to_string()) {
+        let mut response = match self.send(body(request, self.endpoint.form)) {
             Ok(response) => response,
-            Err(error) => return Attempt::Again(transport(self.redacted(&error.to_string())), None),
+            Err(error) => return Attempt::Again(transport(&error.to_string()), None),
         };
         let status = response.status().as_u16();
-        let delay = retry_after(response.headers().get("retry-after").and_then(|value| value.to_str().ok()));
-        let mut bytes = Vec::new();
-        if let Err(error) = response.body_mut().as_reader().take(LARGEST_BODY).read_to_end(&mut bytes) {
-            return Attempt::Again(transport(format!("the body broke off: {error}")), delay);
-        }
-        // Before anything is cut to length: half a key is no longer found.
-        let text = self.redacted(&String::from_utf8_lossy(&bytes));
+        let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_string());
+        let delay = named_delay(header, SystemTime::now());
+        let bytes = match whole(&mut response, if status == 200 { LARGEST_BODY } else { LARGEST_COMPLAINT }) {
+            Ok(bytes) => bytes,
+            Err(error) if status == 200 => return Attempt::Again(transport(&error), delay),
+            Err(_) => Vec::new(),
+        };
         if status != 200 {
-            let message = shortened(&text);
-            let error = ClientError::Status { url: shown, status, message, attempts };
-            // 408, 409 and 429 ask for patience; 5xx is the server's trouble; the rest is ours.
+            let message = shortened(&self.redacted(&String::from_utf8_lossy(&bytes)));
+            let error = ClientError::Status { url, status, message, attempts };
+            // 408, 409, 425 and 429 ask for patience; 5xx is the server's trouble; the rest is ours.
             let again = matches!(status, 408 | 409 | 425 | 429 | 500..=599);
             return if again { Attempt::Again(error, delay) } else { Attempt::Refused(error) };
         }
-        let read = serde_json::from_slice::<Completion>(&bytes)
-            .map_err(|error| format!("the body is no chat completion ({error}): {text}"));
+        let read = match self.shown_key(&bytes) {
+            None => Completion::read(&bytes),
+            Some(text) => Completion::read(text.as_bytes()),
+        };
         match read.and_then(|completion| completion.answer(start.elapsed().as_secs_f64())) {
             Ok(answer) => Attempt::Answered(answer),
-            Err(message) => Attempt::Again(transport(self.redacted(&message)), delay),
+            Err(message) => Attempt::Again(transport(&message), delay),
         }
     }
 
@@ -116,66 +122,69 @@ impl HttpClient {
     ///
     /// # Errors
     /// The status or the transport's words, without the key.
-    pub(super) fn exchange(&self, body: &serde_json::Value) -> Result<serde_json::Value, String> {
-        let url = format!("{}/chat/completions", self.endpoint.base_url.trim_end_matches('/'));
-        let fail = |what: String| format!("{}: {}", without_credentials(&url), shortened(&self.redacted(&what)));
-        let mut call = self.agent.post(&url).header("Content-Type", "application/json");
+    pub(super) fn exchange(&self, body: &Value) -> Result<Completion, String> {
+        let fail = |what: &str| format!("{}: {}", without_credentials(&self.url), shortened(&self.redacted(what)));
+        let mut response = self.send(body.to_string().into_bytes()).map_err(|error| fail(&error.to_string()))?;
+        let status = response.status().as_u16();
+        let bytes = whole(&mut response, LARGEST_BODY).map_err(|error| fail(&error))?;
+        if status != 200 {
+            return Err(fail(&format!("HTTP {status}: {}", String::from_utf8_lossy(&bytes))));
+        }
+        Completion::read(&bytes).map_err(|error| fail(&error))
+    }
+
+    fn send(&self, body: Vec<u8>) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+        let mut call = self.agent.post(&self.url).header("Content-Type", "application/json");
         if let Some(key) = &self.endpoint.api_key {
             call = call.header("Authorization", &format!("Bearer {key}"));
         }
-        let mut response = call.send(body.to_string()).map_err(|error| fail(error.to_string()))?;
-        let status = response.status().as_u16();
-        let mut bytes = Vec::new();
-        let read = response.body_mut().as_reader().take(LARGEST_BODY).read_to_end(&mut bytes);
-        read.map_err(|error| fail(format!("the body broke off: {error}")))?;
-        let text = String::from_utf8_lossy(&bytes);
-        if status != 200 {
-            return Err(fail(format!("HTTP {status}: {text}")));
-        }
-        serde_json::from_str(&text).map_err(|error| fail(format!("the body is no JSON ({error}): {text}")))
+        call.send(body)
     }
 
-    /// A server may echo the request's headers: the key is taken out of everything that is shown.
+    /// A server may echo the request's headers, as they are or escaped as JSON: the key is taken
+    /// out of everything that is shown, before anything is cut to length (half a key is no longer
+    /// found).
     fn redacted(&self, text: &str) -> String {
         match self.endpoint.api_key.as_deref() {
-            Some(key) if !key.is_empty() => text.replace(key, "[key]"),
+            Some(key) if !key.is_empty() => text.replace(key, "[key]").replace(&key.replace('/', "\\/"), "[key]"),
             _ => text.to_string(),
         }
     }
-}
 
-fn body(request: &StoredRequest) -> serde_json::Value {
-    let mut body = json!({
-        "model": request.model,
-        "messages": request.messages,
-        "temperature": request.temperature,
-        "max_tokens": request.max_tokens,
-        "seed": request.seed,
-        "stream": false,
-    });
-    if request.frequency_penalty != 0.0 {
-        body["frequency_penalty"] = json!(request.frequency_penalty);
+    /// The body without the key, if the key stands in it.
+    fn shown_key(&self, bytes: &[u8]) -> Option<String> {
+        self.endpoint.api_key.as_ref().filter(|key| !key.is_empty())?;
+        let text = std::str::from_utf8(bytes).ok()?;
+        let redacted = self.redacted(text);
+        (redacted != text).then_some(redacted)
     }
-    if request.logprobs {
-        body["logprobs"] = json!(true);
-        body["top_logprobs"] = json!(1);
+}
+
+/// The whole body, if it is no longer than that.
+fn whole(response: &mut ureq::http::Response<ureq::Body>, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = response.body_mut().as_reader().take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("the body broke off: {error}"))?;
+    match bytes.len() as u64 > most {
+        true => Err(format!("the body is longer than {} KiB", most >> 10)),
+        false => Ok(bytes),
     }
-    body
 }
 
-/// Exponential from half a second, at most 30 s, spread by a jitter that the request decides: no
-/// clock, no global random state, and two requests never wait in step.
-fn backoff(request: &StoredRequest, attempt: u32) -> Duration {
-    let seed = hash_bytes(format!("{attempt}{}", request.messages.last().map_or("", |m| &m.content)).as_bytes());
-    let jitter = u64::from_str_radix(&seed[..4], 16).unwrap_or(0) as f64 / 65_536.0;
-    Duration::from_secs_f64((0.5 * f64::from(1u32 << attempt.min(6))).min(30.0) * (0.5 + 0.5 * jitter))
-}
-
-/// Retry-After in seconds, whole or broken; a date is not read (the clock of the two may differ),
-/// and a wait is never longer than two minutes.
-fn retry_after(value: Option<&str>) -> Option<Duration> {
-    let seconds: f64 = value?.trim().parse().ok()?;
-    (seconds.is_finite() && seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(120.0)))
+fn body(request: &StoredRequest, form: Option<Form>) -> Vec<u8> {
+    let body = Body {
+        model: &request.model,
+        messages: &request.messages,
+        temperature: request.temperature,
+        max_tokens: request.max_tokens,
+        seed: request.seed,
+        stream: false,
+        frequency_penalty: Some(request.frequency_penalty).filter(|penalty| *penalty != 0.0),
+        logprobs: request.logprobs.then_some(true),
+        top_logprobs: request.logprobs.then_some(1),
+        shape: form.zip(request.schema.as_ref()).map(|(form, schema)| form.parameters(schema)).unwrap_or_default(),
+    };
+    serde_json::to_vec(&body).expect("strings, numbers and a JSON value are JSON")
 }
 
 /// The address without a `user:password@`.

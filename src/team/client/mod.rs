@@ -1,14 +1,22 @@
 //! How the team reaches its LLM: a stored answer if there is one, the server otherwise.
 
+mod fleet;
 mod http;
+mod pace;
 mod probe;
+mod retry;
+mod servers;
+pub mod shape;
 mod wire;
 
+pub use fleet::Fleet;
 pub use http::{Endpoint, HttpClient};
+pub use pace::{DENSITY, Limits, Price, Spent};
 pub use probe::Capabilities;
 
-use crate::store::{AnswerStore, StoreError, StoredAnswer, StoredRequest};
-use rayon::prelude::*;
+use crate::store::{AnswerStore, StoreError, StoredAnswer, StoredRequest, request_key};
+use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Why a request has no answer.
@@ -47,6 +55,9 @@ pub enum ClientError {
     /// The user asked to stop.
     #[error("interrupted before the request was sent")]
     Interrupted,
+    /// Nobody is asked any more: a limit was reached, or no server answers.
+    #[error("not asked: {0}")]
+    Halted(String),
     /// An answer came but could not be kept.
     #[error("{0}")]
     Store(String),
@@ -58,11 +69,10 @@ impl From<StoreError> for ClientError {
     }
 }
 
-/// Answers requests: from the store, then from the server if there is one.
+/// Answers requests: from the store, then from the servers if there are any.
 pub struct Client {
     store: AnswerStore,
-    server: Option<HttpClient>,
-    in_flight: usize,
+    fleet: Option<Fleet>,
     stop: &'static AtomicBool,
 }
 
@@ -72,12 +82,12 @@ pub static STOP: AtomicBool = AtomicBool::new(false);
 impl Client {
     /// Answers from the store alone.
     pub fn replay(store: AnswerStore) -> Client {
-        Client { store, server: None, in_flight: 1, stop: &STOP }
+        Client { store, fleet: None, stop: &STOP }
     }
 
-    /// Answers from the store first, else from the server, at most `in_flight` requests at once.
-    pub fn live(store: AnswerStore, server: HttpClient, in_flight: usize) -> Client {
-        Client { store, server: Some(server), in_flight: in_flight.max(1), stop: &STOP }
+    /// Answers from the store first, else from the servers.
+    pub fn live(store: AnswerStore, fleet: Fleet) -> Client {
+        Client { store, fleet: Some(fleet), stop: &STOP }
     }
 
     /// The answers behind it.
@@ -85,40 +95,90 @@ impl Client {
         &self.store
     }
 
-    /// Answers every request, in the order given. `progress` hears how many are done.
+    /// What servers were asked so far; nothing in a replay.
+    pub fn spent(&self) -> Spent {
+        self.fleet.as_ref().map(Fleet::spent).unwrap_or_default()
+    }
+
+    /// Requests that may be in flight at once; 0 in a replay.
+    pub fn places(&self) -> usize {
+        self.fleet.as_ref().map_or(0, Fleet::places)
+    }
+
+    /// Why nobody is asked any more: a limit was reached, no server answers, or answers cannot be
+    /// kept. What was answered until then is kept.
+    pub fn halted(&self) -> Option<String> {
+        self.fleet.as_ref()?.halted()
+    }
+
+    /// Answers every request, in the order given; equal ones are asked once. What a server said is
+    /// on the disk before this returns. `progress` hears how many are done.
     pub fn ask_all(
         &self,
         requests: &[StoredRequest],
         progress: &(dyn Fn(usize) + Sync),
     ) -> Vec<Result<StoredAnswer, ClientError>> {
         let done = AtomicUsize::new(0);
-        let one = |request: &StoredRequest| {
-            let answer = self.ask(request);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            answer
-        };
-        let Some(_) = &self.server else {
-            return requests.iter().map(one).collect();
-        };
-        match rayon::ThreadPoolBuilder::new().num_threads(self.in_flight).build() {
-            // One request a task, in order: a server reuses the prefix of the request before.
-            Ok(pool) => pool.install(|| requests.par_iter().with_max_len(1).map(one).collect()),
-            Err(_) => requests.iter().map(one).collect(),
+        let tell = || progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        let keys: Vec<String> = requests.iter().map(request_key).collect();
+        // The first request of each key that has no answer yet, by its place among those to ask.
+        let (mut place, mut open, mut names) = (HashMap::new(), Vec::new(), Vec::new());
+        let mut asked = 0;
+        for (request, key) in requests.iter().zip(&keys) {
+            if self.store.has(key) {
+                tell();
+            } else {
+                asked += 1;
+                place.entry(key.as_str()).or_insert_with(|| {
+                    open.push(request);
+                    names.push(key.as_str());
+                    open.len() - 1
+                });
+            }
         }
+        let heard = self.ask_open(&open, &names, &tell);
+        let again = heard.iter().flat_map(|_| open.len()..asked);
+        again.for_each(|_| tell());
+        let answer = |(request, key): (&StoredRequest, &String)| match (place.get(key.as_str()), &heard) {
+            (None, _) => self.store.get_key(key).ok_or_else(|| not_recorded(request)),
+            (Some(at), Some(heard)) => heard[*at].clone(),
+            (Some(_), None) => {
+                tell();
+                Err(not_recorded(request))
+            }
+        };
+        requests.iter().zip(&keys).map(answer).collect()
     }
 
-    fn ask(&self, request: &StoredRequest) -> Result<StoredAnswer, ClientError> {
-        if let Some(answer) = self.store.get(request) {
-            return Ok(answer);
+    /// Asks the servers, if there are any, and keeps what they say.
+    fn ask_open(
+        &self,
+        open: &[&StoredRequest],
+        keys: &[&str],
+        tell: &(dyn Fn() + Sync),
+    ) -> Option<Vec<Result<StoredAnswer, ClientError>>> {
+        let fleet = self.fleet.as_ref()?;
+        if open.is_empty() {
+            return Some(Vec::new());
         }
-        let Some(server) = &self.server else {
-            return Err(ClientError::NotRecorded { model: request.model.clone() });
-        };
-        if self.stop.load(Ordering::SeqCst) {
-            return Err(ClientError::Interrupted);
+        let slots: Vec<OnceLock<Result<StoredAnswer, ClientError>>> = open.iter().map(|_| OnceLock::new()).collect();
+        fleet.answer_all(open, self.stop, &|at, heard| {
+            let kept = heard.and_then(|answer| {
+                let kept = self.store.keep(keys[at], open[at], answer);
+                Ok(kept.inspect_err(|error| fleet.halt(error.to_string()))?)
+            });
+            // Each request is heard once.
+            let _ = slots[at].set(kept);
+            tell();
+        });
+        if let Err(error) = self.store.settle() {
+            fleet.halt(error.to_string());
         }
-        let answer = server.complete(request, self.stop)?;
-        self.store.put(request, &answer)?;
-        Ok(answer)
+        let heard = slots.into_iter().map(|slot| slot.into_inner().unwrap_or(Err(ClientError::Interrupted)));
+        Some(heard.collect())
     }
+}
+
+fn not_recorded(request: &StoredRequest) -> ClientError {
+    ClientError::NotRecorded { model: request.model.clone() }
 }

@@ -2,7 +2,7 @@
 //! about itself is not believed; the answers are looked at.
 
 use super::http::HttpClient;
-use super::wire::Completion;
+use super::shape::Form;
 use crate::store::StoredAnswer;
 use serde_json::{Value, json};
 
@@ -25,18 +25,7 @@ impl HttpClient {
     /// # Errors
     /// If the server does not answer a plain question.
     pub fn probe(&self, model: &str) -> Result<Capabilities, String> {
-        let ask = |question: &str, more: Value| -> Result<StoredAnswer, String> {
-            let mut body = json!({
-                "model": model, "messages": [{"role": "user", "content": question}], "temperature": 0.0,
-                "max_tokens": 48, "stream": false,
-            });
-            for (key, value) in more.as_object().into_iter().flatten() {
-                body[key] = value.clone();
-            }
-            let body = self.exchange(&body)?;
-            let read = serde_json::from_value::<Completion>(body).map_err(|error| error.to_string());
-            read.and_then(|completion| completion.answer(0.0))
-        };
+        let ask = |question: &str, more: Value| self.question(model, question, &more);
         let greeting = "Reply with the word yes.";
         let plain = ask(greeting, json!({}))?;
         let told = ask(greeting, json!({"logprobs": true, "top_logprobs": 1}));
@@ -45,22 +34,43 @@ impl HttpClient {
         Ok(Capabilities {
             logprobs: Some(logprobs),
             usage: Some(plain.prompt_tokens.is_some() && plain.completion_tokens.is_some()),
-            json_schema: Some(ask("Say hello in one sentence.", schema()).is_ok_and(|answer| keeps_to_schema(&answer))),
+            json_schema: Some(self.keeps(model, Form::ResponseFormat)),
             seed: seeded(&|seed| {
                 ask("Write twelve random digits.", json!({"temperature": 1.0, "seed": seed}))
                     .map(|answer| answer.content)
             }),
         })
     }
+
+    /// The first of these ways by which `model` is seen to keep to a schema that the question does
+    /// not mention: one short question each.
+    pub fn form(&self, model: &str, among: &[Form]) -> Option<Form> {
+        among.iter().copied().find(|form| self.keeps(model, *form))
+    }
+
+    fn keeps(&self, model: &str, form: Form) -> bool {
+        let more = Value::Object(form.parameters(&schema()));
+        self.question(model, "Say hello in one sentence.", &more).is_ok_and(|answer| keeps_to_schema(&answer))
+    }
+
+    fn question(&self, model: &str, question: &str, more: &Value) -> Result<StoredAnswer, String> {
+        let mut body = json!({
+            "model": model, "messages": [{"role": "user", "content": question}], "temperature": 0.0,
+            "max_tokens": 48, "stream": false,
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            body[key] = value.clone();
+        }
+        self.exchange(&body)?.answer(0.0)
+    }
 }
 
 /// A schema that nobody would answer in by chance.
 fn schema() -> Value {
-    let fields = json!({"understudy_city": {"type": "string"}});
-    let schema = json!({
-        "type": "object", "properties": fields, "required": ["understudy_city"], "additionalProperties": false,
-    });
-    json!({"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "strict": true, "schema": schema}}})
+    json!({
+        "type": "object", "properties": {"understudy_city": {"type": "string"}}, "required": ["understudy_city"],
+        "additionalProperties": false,
+    })
 }
 
 /// An answer that was cut may still be seen to begin as the schema asks.
@@ -84,6 +94,7 @@ fn seeded(ask: &dyn Fn(u64) -> Result<String, String>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::team::client::wire::Completion;
 
     #[test]
     fn a_seed_is_believed_only_where_another_seed_says_something_else() {
@@ -102,7 +113,7 @@ mod tests {
     fn a_schema_is_kept_or_begun_and_prose_and_other_json_do_not_keep_it() {
         let keeps = |content: &str, finish: &str| {
             let body = json!({"choices": [{"message": {"content": content}, "finish_reason": finish}]});
-            let answer = serde_json::from_value::<Completion>(body).unwrap().answer(0.0).unwrap();
+            let answer = Completion::read(body.to_string().as_bytes()).unwrap().answer(0.0).unwrap();
             keeps_to_schema(&answer)
         };
         assert!(keeps(r#" {"understudy_city": "Bern"}"#, "stop"));
