@@ -7,13 +7,15 @@ mod documents;
 mod hash;
 mod jsonl;
 mod manifest;
+mod writer;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
 pub use atomic::write_atomic;
-pub use documents::{read_documents, read_predictions, write_documents, write_predictions};
+pub use documents::{document_line, read_documents, read_predictions, write_documents, write_predictions};
 pub use hash::{hash_bytes, hash_file};
-pub use jsonl::{read_jsonl, to_jsonl, write_jsonl};
+pub use jsonl::{open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
+pub use writer::LineWriter;
 
 use std::path::{Path, PathBuf};
 
