@@ -1,12 +1,14 @@
 //! `convert`: native data sets into documents, checked, with the schema that they imply.
 
-use super::{Common, Outcome, printed, score, usage};
-use crate::corpus::{self, FORMATS, Format, Join, Options, Report, Scheme, Unit, Weight};
+use super::{Common, Outcome, printed, usage};
+use crate::config::schema_file::read_schema;
+use crate::corpus::{self, FORMATS, Format, Join, Options, Report, Scheme, Target, Unit, WayBack, Weight};
 use crate::ie::{Document, Schema};
 use crate::store::{LineWriter, StoreError, document_line, write_atomic};
 use anyhow::{Context, bail};
 use std::fmt::Write;
 use std::io::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `convert`.
@@ -22,6 +24,12 @@ pub struct Args {
     /// Documents are written here (.jsonl or .jsonl.zst); `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// What is written to --out: documents, or back to conll (IOB2), conll-bioes or spert
+    #[arg(long, default_value = "documents", value_parser = ["documents", "conll", "conll-bioes", "spert"])]
+    to: String,
+    /// What ends a token on the way back, where the source has none: words (also signs) or space
+    #[arg(long, default_value = "words", value_parser = ["words", "space"])]
+    tokens: String,
     /// Look for what is broken, without stopping at the first; exit code 1 if anything is
     #[arg(long)]
     check: bool,
@@ -79,6 +87,7 @@ Examples:
   understudy convert train.json dev.json --out docs.jsonl --schema-out schema.toml
   understudy convert --from conll eng.train --out - --unit document | head -1
   understudy convert --check --schema schema.toml from-a-colleague.jsonl
+  understudy convert docs.jsonl --to conll --out docs.conll
 
 Formats:
 ",
@@ -116,14 +125,18 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
     if inputs.iter().all(|(_, format)| format.name == "schema") {
         return schemas(args, common, &inputs);
     }
-    let mut output = Output::open(args.out.as_deref())?;
-    let report = corpus::convert(&inputs, &options, &mut |document| output.take(document))?;
+    let mut output = Output::open(args)?;
+    let report = corpus::convert(&inputs, &options, &mut |document, tokens| output.take(document, tokens))?;
     if report.census.documents == 0 {
         bail!("{}: no document was found", args.inputs[0].display());
     }
     output.finish()?;
     if let Some(path) = &args.schema_out {
-        write_schema(path, &report.census.schema())?;
+        let schema = report.census.schema();
+        write_schema(path, &schema)?;
+        if let Err(error) = schema.check() {
+            eprintln!("warning: {}: {error}", path.display());
+        }
     }
     tell(args, common, &report, to_stdout)?;
     let (broken, repaired) = (report.count(Weight::Broken), report.count(Weight::Repaired));
@@ -137,6 +150,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     if args.tag_column == Some(0) {
         return Err(usage("convert: --tag-column counts from 1"));
     }
+    let schema = args.schema.as_deref().map(read_schema).transpose().map_err(|error| usage(error.to_string()))?;
     Ok(Options {
         join: match args.join.as_str() {
             "space" => Some(Join::Space),
@@ -157,7 +171,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         },
         tag_column: args.tag_column,
         tag_names: args.tag_names.clone(),
-        schema: args.schema.as_deref().map(score::read_schema).transpose()?,
+        schema,
         drop_broken: args.drop_broken,
         check: args.check,
     })
@@ -203,41 +217,73 @@ fn formats(args: &Args) -> anyhow::Result<Vec<(PathBuf, &'static Format)>> {
     each.collect()
 }
 
-/// Where documents go.
-enum Output {
+/// Where documents go, and as what.
+struct Output {
+    place: Place,
+    /// `None` for documents.
+    back: Option<WayBack>,
+}
+
+enum Place {
     Nowhere,
     Stdout,
     File(LineWriter),
 }
 
 impl Output {
-    fn open(path: Option<&Path>) -> anyhow::Result<Output> {
-        Ok(match path {
-            None => Output::Nowhere,
-            Some(path) if path == Path::new("-") => Output::Stdout,
+    fn open(args: &Args) -> anyhow::Result<Output> {
+        let target = match args.to.as_str() {
+            "conll" => Some(Target::Conll),
+            "conll-bioes" => Some(Target::ConllBioes),
+            "spert" => Some(Target::Spert),
+            _ => None,
+        };
+        let place = match args.out.as_deref() {
+            None => Place::Nowhere,
+            Some(path) if path == Path::new("-") => Place::Stdout,
             Some(path) => {
                 let name = path.to_string_lossy();
-                if !name.ends_with(".jsonl") && !name.ends_with(".jsonl.zst") {
+                if target.is_none() && !name.ends_with(".jsonl") && !name.ends_with(".jsonl.zst") {
                     return Err(usage(format!("{name}: documents are written as .jsonl or .jsonl.zst")));
                 }
-                Output::File(LineWriter::create(path)?)
+                Place::File(LineWriter::create(path)?)
             }
-        })
+        };
+        Ok(Output { place, back: target.map(|target| WayBack::new(target, args.tokens == "space")) })
     }
 
-    fn take(&mut self, document: &Document) -> Result<(), StoreError> {
+    fn take(&mut self, document: &Document, tokens: &[Range<usize>]) -> Result<(), StoreError> {
+        let bytes = match &mut self.back {
+            Some(back) => back.document(document, tokens),
+            None => document_line(document),
+        };
+        self.write(&bytes)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let stdout = |source| StoreError::Io { path: "standard output".into(), action: "writing", source };
-        match self {
-            Output::Nowhere => Ok(()),
-            Output::Stdout => std::io::stdout().lock().write_all(&document_line(document)).map_err(stdout),
-            Output::File(writer) => writer.write(&document_line(document)),
+        match &mut self.place {
+            Place::Nowhere => Ok(()),
+            Place::Stdout => match std::io::stdout().lock().write_all(bytes) {
+                // A reader that went away, such as `head`, has what it wanted.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                written => written.map_err(stdout),
+            },
+            Place::File(writer) => writer.write(bytes),
         }
     }
 
-    fn finish(self) -> Result<(), StoreError> {
-        match self {
-            Output::File(writer) => writer.finish(),
-            Output::Nowhere | Output::Stdout => Ok(()),
+    /// Closes the file and says what it could not hold.
+    fn finish(mut self) -> Result<(), StoreError> {
+        if let Some(back) = self.back.take() {
+            self.write(back.end())?;
+            for (what, (count, example)) in &back.left_out {
+                eprintln!("warning: left out: {count} {what}, as in {example}");
+            }
+        }
+        match self.place {
+            Place::File(writer) => writer.finish(),
+            Place::Nowhere | Place::Stdout => Ok(()),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Census {
                 // A filler that is no mention has no type; the empty label stands for it.
                 match found {
                     Some(types) => fillers.extend(types.iter().map(|label| label.to_string())),
-                    None => drop(fillers.insert(String::new())),
+                    None => fillers.extend([String::new()]),
                 }
             }
         }

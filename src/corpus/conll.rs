@@ -259,7 +259,7 @@ mod tests {
         let path = home.path().join("x.conll");
         std::fs::write(&path, bytes).unwrap();
         let mut documents = Vec::new();
-        let report = convert(&[(path, &CONLL)], options, &mut |document| {
+        let report = convert(&[(path, &CONLL)], options, &mut |document, _| {
             documents.push(document.clone());
             Ok(())
         });

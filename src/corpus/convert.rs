@@ -7,6 +7,7 @@ use super::report::Report;
 use super::tags::Scheme;
 use crate::ie::{Document, Schema};
 use crate::store::StoreError;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// What a reader gives its documents to.
@@ -45,7 +46,8 @@ pub struct Options {
     pub check: bool,
 }
 
-/// Reads all inputs in one format and gives every document to `sink`, in order.
+/// Reads all inputs, each in its format, and gives every document to `sink`, in order; with the byte
+/// ranges of its tokens, where the format has tokens.
 ///
 /// # Errors
 /// A file that cannot be read, by file and line; the first broken item, unless the options say
@@ -53,14 +55,14 @@ pub struct Options {
 pub fn convert(
     inputs: &[(PathBuf, &'static Format)],
     options: &Options,
-    sink: &mut dyn FnMut(&Document) -> Result<(), StoreError>,
+    sink: &mut dyn FnMut(&Document, &[Range<usize>]) -> Result<(), StoreError>,
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
     for (path, format) in inputs {
         (format.read)(path, options, &mut |draft: Draft| {
-            let document = report.take(draft, path, options.schema.as_ref(), options.drop_broken);
+            let (document, tokens) = report.take(draft, path, options.schema.as_ref(), options.drop_broken);
             stop_at_broken(&report, path, options)?;
-            sink(&document)
+            sink(&document, &tokens)
         })?;
     }
     if let Some((path, _)) = inputs.first() {

@@ -315,11 +315,11 @@ impl Draft {
         }
     }
 
-    /// The finished document, under this id.
-    pub(super) fn finish(self, id: String) -> (Document, Vec<Finding>) {
+    /// The finished document under this id, its tokens, and what was found.
+    pub(super) fn finish(self, id: String) -> (Document, Vec<Range<usize>>, Vec<Finding>) {
         let meta = if self.meta.is_empty() { String::new() } else { Value::Object(self.meta).to_string() };
         let gold = self.annotated.then_some(self.gold);
-        (Document { id, text: self.text, gold, meta }, self.findings)
+        (Document { id, text: self.text, gold, meta }, self.tokens, self.findings)
     }
 }
 

@@ -33,7 +33,7 @@ pub enum Kind {
     MissingEnd,
     /// Most relations of a set lead from a mention to itself: arguments were collapsed.
     Collapsed,
-    /// A label that the schema does not have.
+    /// A label that the schema does not have, or an empty one.
     UnknownLabel,
     /// A relation whose ends have types that the schema does not allow.
     Signature,
@@ -139,7 +139,7 @@ impl Kind {
             Kind::Mismatch => "surface differs from the text under its offsets",
             Kind::MissingEnd => "relation or argument names a mention that is not there",
             Kind::Collapsed => "relations lead from mentions to themselves throughout",
-            Kind::UnknownLabel => "label that the schema does not have",
+            Kind::UnknownLabel => "label that the schema does not have, or an empty one",
             Kind::Signature => "ends whose types the schema does not allow",
             Kind::Moved => "offsets moved to where the surface stands",
             Kind::NotFound => "surface that is not in the text; kept without offsets",

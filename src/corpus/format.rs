@@ -29,7 +29,7 @@ impl std::fmt::Debug for Format {
 }
 
 /// All formats, in the order of tables.
-pub const FORMATS: [&Format; 34] = [
+pub const FORMATS: [&Format; 36] = [
     &super::documents::DOCUMENTS,
     &super::conll::CONLL,
     &super::tagged::TAGGED,
@@ -56,6 +56,8 @@ pub const FORMATS: [&Format; 34] = [
     &super::triples::COPYRE,
     &super::baidu::DUIE,
     &super::baidu::DUEE,
+    &super::ldc::ACE,
+    &super::ldc::ERE,
     &super::events::RAMS,
     &super::events::MAVEN,
     &super::events::CASIE,

@@ -170,7 +170,9 @@ fn by_label(open: &mut Open, label: &str, said: &Value, triggers: bool) {
                 let span = draft.find(label, word, 0, None);
                 draft.event(label, span, word);
             }
-            (Some(word), ..) => drop(draft.listed_entity(label, word)),
+            (Some(word), ..) => {
+                draft.listed_entity(label, word);
+            }
             (_, Some(subject), Some(object)) => {
                 let untyped = (UNTYPED.to_string(), UNTYPED.to_string());
                 let (head, tail) = open.signatures.get(label).cloned().unwrap_or(untyped);

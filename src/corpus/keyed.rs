@@ -184,7 +184,9 @@ fn read_literal(path: &Path, _: &Options, sink: &mut Sink) -> Result<(), StoreEr
             let said = format!("expected a dictionary of words as {{'UK': 'Location'}}, found {}", shown(&row.label));
             return Err(StoreError::line(path, line, said));
         };
-        pairs.iter().for_each(|(surface, label)| drop(draft.listed_entity(label, surface)));
+        for (surface, label) in &pairs {
+            draft.listed_entity(label, surface);
+        }
         sink(draft)
     })
 }

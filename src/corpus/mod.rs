@@ -3,6 +3,7 @@
 //! Native data sets become documents through [`convert()`]: one file per family of formats, each a
 //! reader that gives drafts, and one report of what they hold and what is wrong in them.
 
+mod back;
 mod baidu;
 mod brat;
 mod census;
@@ -21,6 +22,7 @@ mod input;
 mod instructuie;
 mod join;
 mod keyed;
+mod ldc;
 mod multihead;
 mod oneie;
 mod ontonotes;
@@ -35,7 +37,9 @@ mod tools;
 mod triples;
 mod uie;
 mod universalner;
+mod xml;
 
+pub use back::{Target, WayBack};
 pub use census::Census;
 pub use convert::{Options, Unit, convert};
 pub use finding::{Finding, Kind, Weight};

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::path::Path;
 
 /// Examples kept of one kind of fault.
@@ -42,22 +43,23 @@ pub struct Report {
 impl Report {
     /// Names, checks and counts one document of a file. With `keep_known`, what the schema does not
     /// have is left out.
-    pub(super) fn take(&mut self, draft: Draft, file: &Path, schema: Option<&Schema>, keep_known: bool) -> Document {
+    pub(super) fn take(
+        &mut self,
+        draft: Draft,
+        file: &Path,
+        schema: Option<&Schema>,
+        keep_known: bool,
+    ) -> (Document, Vec<Range<usize>>) {
         let line = draft.line;
         let stem = file.file_name().unwrap_or_default().to_string_lossy();
         let stem = stem.split('.').next().unwrap_or_default();
         let wanted = draft.id.clone().unwrap_or_else(|| format!("{stem}-{}", self.census.documents + 1));
-        let (mut document, findings) = {
-            let (id, taken) = self.free_id(wanted);
-            let (document, mut findings) = draft.finish(id);
-            if let Some(wanted) = taken {
-                let message = format!("id {} is taken; this one is {}", shown(&wanted), shown(&document.id));
-                findings.push(Finding { kind: Kind::DuplicateId, line, message });
-            }
-            (document, findings)
-        };
-        let mut found = findings;
+        let (id, taken) = self.free_id(wanted);
+        let (mut document, tokens, mut found) = draft.finish(id);
         let mut say = |kind: Kind, message: String| found.push(Finding { kind, line, message });
+        if let Some(wanted) = taken {
+            say(Kind::DuplicateId, format!("id {} is taken; this one is {}", shown(&wanted), shown(&document.id)));
+        }
         let mut hasher = DefaultHasher::new();
         document.text.hash(&mut hasher);
         if document.is_blank() {
@@ -74,11 +76,16 @@ impl Report {
         if let (Some(gold), Some(schema), true) = (&mut document.gold, schema, keep_known) {
             restrict(gold, schema);
         }
+        if let (Some(gold), true) = (&mut document.gold, keep_known) {
+            gold.retain_entities(|entity| !entity.label.trim().is_empty());
+            gold.relations.retain(|relation| !relation.label.trim().is_empty());
+            gold.events.retain(|event| !event.label.trim().is_empty());
+        }
         self.census.take(&document);
         for finding in found {
             self.add(file, &finding);
         }
-        document
+        (document, tokens)
     }
 
     /// Adds a fault to the tally.
@@ -190,6 +197,9 @@ impl Report {
 /// What is odd in one document, whatever its format; returns relations from a mention to itself.
 fn inspect(gold: &Extraction, text: &str, say: &mut impl FnMut(Kind, String)) -> usize {
     let mut seen = HashMap::new();
+    let labels = gold.entities.iter().map(|entity| &entity.label).chain(gold.relations.iter().map(|r| &r.label));
+    let nameless = labels.chain(gold.events.iter().map(|event| &event.label)).filter(|label| label.trim().is_empty());
+    nameless.for_each(|_| say(Kind::UnknownLabel, "an item has an empty label".into()));
     for entity in &gold.entities {
         let Some(span) = entity.span else { continue };
         if cuts_word(text, &span.range()) {

@@ -53,7 +53,7 @@ fn fits(sample: &Sample) -> Option<String> {
     let mentions = match first("entities") {
         Some(None) => true,
         Some(Some(mention)) => ["type", "start", "end"].iter().all(|name| mention.get(name).is_some()),
-        None => sample.has(&["tags"]) && matches!(first("tags"), Some(None | Some(Value::String(_)))),
+        None => sample.has(&["tags", "relations"]) && matches!(first("tags"), Some(None | Some(Value::String(_)))),
     };
     let links = match first("relations") {
         Some(Some(link)) => link.get("head").is_some_and(Value::is_number),

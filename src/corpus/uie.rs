@@ -252,7 +252,9 @@ fn read_paddle(path: &Path, _: &Options, sink: &mut Sink) -> Result<(), StoreErr
         // The head of `X的Y` stands in the text; a type that has 的 in it does not.
         match row.prompt.rsplit_once('的').filter(|(head, _)| !head.is_empty() && row.content.contains(*head)) {
             Some((head, label)) => waiting.push((head.to_string(), label.to_string(), spans)),
-            None => spans.into_iter().for_each(|span| drop(draft.entity(&row.prompt, Some(span), ""))),
+            None => spans.into_iter().for_each(|span| {
+                draft.entity(&row.prompt, Some(span), "");
+            }),
         }
         Ok(())
     })?;

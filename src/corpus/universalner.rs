@@ -58,7 +58,9 @@ fn read(path: &Path, _: &Options, sink: &mut Sink) -> Result<(), StoreError> {
                 refused(format!("expected a JSON list of words for {}, found {}", shown(label), shown(&answer.value)))
             })?;
             labels.push(label);
-            words.iter().for_each(|word| drop(draft.listed_entity(label, word)));
+            for word in &words {
+                draft.listed_entity(label, word);
+            }
         }
         draft.meta.insert("asked".into(), json!(labels));
         sink(if labels.is_empty() { draft.without_gold() } else { draft })

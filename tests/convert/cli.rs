@@ -42,7 +42,7 @@ fn documents_and_the_implied_schema_are_written() {
             "events": []
         }})
     );
-    let schema = understudy::config::read_schema(&desk.path("schema.toml")).unwrap();
+    let schema = understudy::config::schema_file::read_schema(&desk.path("schema.toml")).unwrap();
     assert!(schema.relation("Work_For").unwrap().allows("Peop", "Org"));
     assert!(!schema.relation("Work_For").unwrap().allows("Org", "Peop"));
 

@@ -3,7 +3,7 @@
 
 use super::samples::{self, Sample};
 use super::{Desk, read};
-use understudy::corpus::{self, FORMATS, Kind, Options, Unit};
+use understudy::corpus::{self, FORMATS, Kind, Options, Target, Unit, WayBack};
 use understudy::ie::{Document, Span};
 
 /// Everything that a document holds, on one line: mentions with code points, relations, events.
@@ -249,4 +249,93 @@ fn a_document_of_sentences_is_read_either_way() {
     assert_eq!(told, ["d \"Ann left\\nBo slept\" PER Ann 0-3; PER Bo 9-11"]);
     let (documents, _) = read(&path, None, &Options::default()).unwrap();
     assert_eq!(documents.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["d-1", "d-2"]);
+}
+
+#[test]
+fn what_goes_there_and_back_is_the_same() {
+    let desk = Desk::new();
+    let there = |path: &std::path::Path, target: Target| {
+        let (mut back, mut bytes) = (WayBack::new(target, false), Vec::new());
+        let format = corpus::detect(path).unwrap().0;
+        corpus::convert(&[(path.to_path_buf(), format)], &Options::default(), &mut |document, tokens| {
+            bytes.extend(back.document(document, tokens));
+            Ok(())
+        })
+        .unwrap();
+        bytes.extend(back.end());
+        (String::from_utf8(bytes).unwrap(), back.left_out)
+    };
+    let conll = "Ann\tB-PER\nLee\tI-PER\n's\tO\n\n北\tB-LOC\n京\tI-LOC\n\n";
+    assert_eq!(there(&desk.write("a.conll", conll), Target::Conll).0, conll);
+    let bioes = "Ann\tB-PER\nLee\tE-PER\n's\tO\n\n北\tB-LOC\n京\tE-LOC\n\n";
+    assert_eq!(there(&desk.write("b.conll", bioes), Target::ConllBioes).0, bioes);
+    let spert = "[\n{\"tokens\":[\"Ann\",\"'s\",\"dog\"],\"entities\":[{\"type\":\"PER\",\"start\":0,\"end\":1},\
+                 {\"type\":\"X\",\"start\":0,\"end\":3}],\"relations\":[{\"type\":\"has\",\"head\":0,\"tail\":1}],\"orig_id\":\"7\"}\n]\n";
+    let path = desk.write("c.json", spert);
+    assert_eq!(there(&path, Target::Spert).0, spert);
+    // Columns cannot hold the inner mention nor the relation.
+    let (columns, left_out) = there(&path, Target::Conll);
+    assert_eq!(columns, "Ann\tB-X\n's\tI-X\ndog\tI-X\n\n");
+    let left_out: Vec<String> = left_out.iter().map(|(what, (n, example))| format!("{n} {what}: {example}")).collect();
+    assert_eq!(left_out, ["1 mentions that overlap a longer one: 7: \"Ann\"", "1 relations: 7: \"has\""]);
+    let text = r#"{"id": "d", "text": "Ann, Bo.\nBern-born", "gold": {"entities": [{"type": "PER", "text": "Bo", "start": 5, "end": 7},
+                   {"type": "LOC", "text": "Ber", "start": 9, "end": 12}]}}"#;
+    let (columns, left_out) = there(&desk.write("d.jsonl", text), Target::Conll);
+    assert_eq!(columns, "Ann\tO\n,\tO\nBo\tB-PER\n.\tO\n\nBern\tO\n-\tO\nborn\tO\n\n");
+    assert_eq!(left_out["mentions that cross tokens"], (1, "d: \"Ber\"".to_string()));
+}
+
+#[test]
+fn xml_beside_its_text() {
+    let desk = Desk::new();
+    // Tags do not count, references count as they are written, ends are inclusive.
+    desk.write("ace/x.sgm", "<DOC>\n<TEXT>\nAT&amp;T's chief Zoë left Bern.\n</TEXT>\n</DOC>\n");
+    let mention = |id: &str, start: usize, end: usize, text: &str, head: &str| {
+        format!(
+            "<entity_mention ID=\"{id}\" TYPE=\"NAM\"><extent><charseq START=\"{start}\" END=\"{end}\">{text}</charseq></extent>{head}</entity_mention>"
+        )
+    };
+    let apf = format!(
+        "<?xml version=\"1.0\"?>\n<!DOCTYPE source_file SYSTEM \"apf.v5.1.1.dtd\">\n<source_file URI=\"x.sgm\"><document DOCID=\"x\">\n\
+         <entity ID=\"E1\" TYPE=\"ORG\">{}</entity>\n<entity ID=\"E2\" TYPE=\"PER\">{}</entity>\n<entity ID=\"E3\" TYPE=\"GPE\">{}</entity>\n\
+         <relation ID=\"R1\" TYPE=\"ORG-AFF\" SUBTYPE=\"Employment\"><relation_argument REFID=\"E2\" ROLE=\"Arg-1\"/>\
+         <relation_mention ID=\"R1-1\"><extent><charseq START=\"2\" END=\"19\">x</charseq></extent>\
+         <relation_mention_argument REFID=\"E2-1\" ROLE=\"Arg-1\"><extent><charseq START=\"2\" END=\"3\">x</charseq></extent></relation_mention_argument>\
+         <relation_mention_argument REFID=\"E1-1\" ROLE=\"Arg-2\"/></relation_mention></relation>\n\
+         <event ID=\"EV1\" TYPE=\"Movement\" SUBTYPE=\"Transport\"><event_argument REFID=\"E2\" ROLE=\"Artifact\"/><event_mention ID=\"EV1-1\">\
+         <extent><charseq START=\"2\" END=\"30\">x</charseq></extent><anchor><charseq START=\"23\" END=\"26\">left</charseq></anchor>\
+         <event_mention_argument REFID=\"E2-1\" ROLE=\"Artifact\"><extent><charseq START=\"2\" END=\"3\">x</charseq></extent></event_mention_argument>\
+         <event_mention_argument REFID=\"E3-1\" ROLE=\"Origin\"/></event_mention></event>\n</document></source_file>\n",
+        mention("E1-1", 2, 9, "AT&amp;T", ""),
+        mention("E2-1", 2, 21, "AT&amp;T's chief Zoë", "<head><charseq START=\"19\" END=\"21\">Zoë</charseq></head>"),
+        mention("E3-1", 28, 31, "Bern", ""),
+    );
+    let path = desk.write("ace/x.apf.xml", &apf);
+    assert_eq!(corpus::detect(&path).unwrap().0.name, "ace");
+    assert_eq!(corpus::detect(&desk.path("ace")).unwrap().0.name, "ace");
+    let facts = "ORG AT&T 2-6; PER Zoë 15-18; GPE Bern 24-28; ORG-AFF(Zoë, AT&T); \
+                 Movement:Transport[left 19-23: Artifact=Zoë 15-18, Origin=Bern 24-28]";
+    for path in [path, desk.path("ace")] {
+        let (documents, report) = read(&path, None, &Options::default()).unwrap();
+        assert_eq!((documents.len(), documents[0].text.as_str()), (1, "\n\nAT&T's chief Zoë left Bern.\n\n\n"));
+        assert_eq!((documents[0].id.as_str(), told(&documents[0]).as_str()), ("x", facts));
+        assert!(report.faults.is_empty(), "{}", report.faults_table());
+    }
+    desk.write("source/y.txt", "<p>Zoë left Bern.</p>");
+    let ere = "<?xml version=\"1.0\"?>\n<deft_ere kit_id=\"k\" doc_id=\"y\"><entities><entity id=\"e1\" type=\"PER\">\
+        <entity_mention id=\"m1\" noun_type=\"NAM\" source=\"y\" offset=\"3\" length=\"3\"><mention_text>Zoë</mention_text></entity_mention></entity>\
+        <entity id=\"e2\" type=\"GPE\"><entity_mention id=\"m2\" source=\"y\" offset=\"12\" length=\"4\"><mention_text>Bern</mention_text></entity_mention></entity></entities>\
+        <relations><relation id=\"r\" type=\"physical\" subtype=\"locatednear\"><relation_mention id=\"rm\">\
+        <rel_arg1 entity_id=\"e1\" entity_mention_id=\"m1\" role=\"entity\">Zoë</rel_arg1><rel_arg2 entity_id=\"e2\" entity_mention_id=\"m2\" role=\"place\">Bern</rel_arg2>\
+        </relation_mention></relation></relations><hoppers><hopper id=\"h\"><event_mention id=\"em\" type=\"movement\" subtype=\"transportperson\">\
+        <trigger source=\"y\" offset=\"7\" length=\"4\">left</trigger><em_arg entity_id=\"e1\" entity_mention_id=\"m1\" role=\"person\">Zoë</em_arg></event_mention></hopper></hoppers></deft_ere>";
+    let path = desk.write("ere/y.rich_ere.xml", ere);
+    let (documents, report) = read(&path, None, &Options::default()).unwrap();
+    assert_eq!(
+        told(&documents[0]),
+        "PER Zoë 3-6; GPE Bern 12-16; physical.locatednear(Zoë, Bern); movement.transportperson[left 7-11: person=Zoë 3-6]"
+    );
+    assert!(report.faults.is_empty());
+    std::fs::remove_file(desk.path("source/y.txt")).unwrap();
+    assert!(read(&path, None, &Options::default()).unwrap_err().contains("../source"));
 }

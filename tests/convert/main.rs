@@ -37,7 +37,7 @@ pub fn read(path: &Path, format: Option<&str>, options: &Options) -> Result<(Vec
         None => corpus::detect(path).map_err(|error| error.to_string())?.0,
     };
     let mut documents = Vec::new();
-    let report = corpus::convert(&[(path.to_path_buf(), format)], options, &mut |document| {
+    let report = corpus::convert(&[(path.to_path_buf(), format)], options, &mut |document, _| {
         documents.push(document.clone());
         Ok(())
     });

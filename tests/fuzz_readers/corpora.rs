@@ -5,7 +5,7 @@ use super::mutate::{mutated_text, pick};
 use super::samples::{EVENTS, POINTS, Sample, TOKENS, WORDS};
 use super::{folder, fuzz, said};
 use rand::RngExt;
-use understudy::corpus::{self, FORMATS, Format, Join, Options, Scheme, Unit};
+use understudy::corpus::{self, FORMATS, Format, Join, Options, Scheme, Target, Unit, WayBack};
 use understudy::store::{read_documents, write_documents};
 
 /// Formats that the samples do not hold, as name, bytes and format.
@@ -71,11 +71,16 @@ fn native_data_sets() {
             ..Options::default()
         };
         let mut documents = Vec::new();
-        let report = corpus::convert(&[(path, format)], &options, &mut |document| {
+        let target = *pick(rng, &[Target::Conll, Target::ConllBioes, Target::Spert]);
+        let (mut back, mut bytes) = (WayBack::new(target, rng.random()), Vec::new());
+        let report = corpus::convert(&[(path, format)], &options, &mut |document, tokens| {
             documents.push(document.clone());
+            bytes.extend(back.document(document, tokens));
             Ok(())
         });
         let report = report.map_err(said)?;
+        bytes.extend(back.end());
+        assert!(target != Target::Spert || serde_json::from_slice::<Vec<serde_json::Value>>(&bytes).is_ok());
         assert!(!report.table().is_empty() && report.to_json().is_object());
         report.census.schema();
         write_documents(&out, &documents).unwrap();
