@@ -55,7 +55,7 @@ impl Columns {
             if tabs { line.split('\t').collect() } else { line.split(' ').filter(|field| !field.is_empty()).collect() };
         let odd = fields.len() - self.expected.unwrap_or(fields.len()).min(fields.len());
         let tag = match self.tag {
-            Some(at) => fields.get(at + odd).copied(),
+            Some(at) => fields.get(at.saturating_add(odd)).copied(),
             None => fields.last().copied(),
         };
         let tag = tag.unwrap_or_default().trim_matches(' ');

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// How far off an offset may be, in code points, to be moved to the nearest of several places.
-const NEAR: usize = 3;
+const NEAR: u64 = 3;
 
 /// A document in the making.
 pub(super) struct Draft {
@@ -156,9 +156,9 @@ impl Draft {
         let places = self.places(wanted);
         let claimed = usize::try_from(start).ok().and_then(|start| self.points().get(start).copied());
         let near = claimed.and_then(|claimed| places.iter().copied().min_by_key(|place| place.abs_diff(claimed)));
-        let shift = |place: usize| self.point_of(place) as i64 - start;
+        let shift = |place: usize| (self.point_of(place) as i64).saturating_sub(start);
         let place = match (near, places.as_slice()) {
-            (Some(place), _) if shift(place).unsigned_abs() as usize <= NEAR => Some(place),
+            (Some(place), _) if shift(place).unsigned_abs() <= NEAR => Some(place),
             (_, [only]) => Some(*only),
             _ => None,
         };

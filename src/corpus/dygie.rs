@@ -82,7 +82,9 @@ fn finished(draft: Draft, row: &Row) -> Draft {
 /// Two numbers and a word, as `[3, 5, "PER"]`, with the document's indexes made the draft's.
 fn typed(item: &[Value], start: i64) -> Option<(i64, i64, &str)> {
     match item {
-        [first, last, label, ..] => Some((first.as_i64()? - start, last.as_i64()? - start, label.as_str()?)),
+        [first, last, label, ..] => {
+            Some((first.as_i64()?.saturating_sub(start), last.as_i64()?.saturating_sub(start), label.as_str()?))
+        }
         _ => None,
     }
 }
@@ -114,14 +116,16 @@ fn fill(draft: &mut Draft, row: &Row, at: usize, start: i64, known: &mut HashMap
             continue;
         };
         let end = |at: usize| {
-            let (first, last) = (ends[at] - start, ends[at + 1] - start);
+            let (first, last) = (ends[at].saturating_sub(start), ends[at + 1].saturating_sub(start));
             (format!("at tokens {first}..={last}"), known.get(&(first, last)).copied())
         };
         draft.relation_between(label, end(0), end(2));
     }
     for item in row.events.iter().flat_map(|layer| &layer[at]) {
         let trigger = item.first().and_then(|trigger| match trigger.as_slice() {
-            [token, label] => Some((token.as_i64()? - start, token.as_i64()? - start, label.as_str()?)),
+            [token, label] => {
+                Some((token.as_i64()?.saturating_sub(start), token.as_i64()?.saturating_sub(start), label.as_str()?))
+            }
             longer => typed(longer, start),
         });
         let Some((first, last, label)) = trigger else {

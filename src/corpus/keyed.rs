@@ -136,11 +136,11 @@ fn read_mrc(path: &Path, _: &Options, sink: &mut Sink) -> Result<(), StoreError>
 
 #[derive(Deserialize)]
 struct LiteralRow {
-    #[serde(alias = "text")]
-    sentence: String,
+    sentence: Option<String>,
+    text: Option<String>,
     label: String,
-    #[serde(alias = "id")]
     idx: Option<Value>,
+    id: Option<Value>,
 }
 
 /// The pairs of a Python dictionary of strings; `None` if it is something else.
@@ -178,8 +178,11 @@ fn string(text: &str) -> Option<(String, &str)> {
 
 fn read_literal(path: &Path, _: &Options, sink: &mut Sink) -> Result<(), StoreError> {
     each_record(path, |line, row: LiteralRow| {
-        let mut draft = Draft::of_text(line, row.sentence);
-        draft.id = row.idx.as_ref().map(word);
+        let Some(text) = row.sentence.or(row.text) else {
+            return Err(StoreError::line(path, line, "expected a text in \"sentence\" or \"text\", found neither"));
+        };
+        let mut draft = Draft::of_text(line, text);
+        draft.id = row.idx.or(row.id).as_ref().map(word);
         let Some(pairs) = dictionary(&row.label) else {
             let said = format!("expected a dictionary of words as {{'UK': 'Location'}}, found {}", shown(&row.label));
             return Err(StoreError::line(path, line, said));

@@ -25,11 +25,11 @@ pub(super) const ONEIE: Format = Format {
 #[derive(Deserialize)]
 struct Row {
     doc_id: Option<Value>,
-    #[serde(alias = "wnd_id")]
     sent_id: Option<Value>,
+    wnd_id: Option<Value>,
     tokens: Vec<String>,
-    #[serde(alias = "sentence")]
     text: Option<String>,
+    sentence: Option<String>,
     sentences: Option<Value>,
     entity_mentions: Option<Vec<Mention>>,
     #[serde(default)]
@@ -91,8 +91,9 @@ fn read(path: &Path, options: &Options, sink: &mut Sink) -> Result<(), StoreErro
     let mut joiner = Joiner::new(options.join);
     each_record(path, |line, row: Row| {
         let mut draft = text(&row, line, &mut joiner, options);
-        draft.id = row.sent_id.as_ref().or(row.doc_id.as_ref()).map(word);
-        if let (Some(document), Some(_)) = (&row.doc_id, &row.sent_id) {
+        let part = row.sent_id.as_ref().or(row.wnd_id.as_ref());
+        draft.id = part.or(row.doc_id.as_ref()).map(word);
+        if let (Some(document), Some(_)) = (&row.doc_id, part) {
             draft.meta.insert("document".into(), document.clone());
         }
         let annotated =
@@ -111,14 +112,15 @@ fn text(row: &Row, line: usize, joiner: &mut Joiner, options: &Options) -> Draft
             draft.set_tokens(tokens);
             return draft;
         }
-        if let Some((text, tokens)) = row.text.as_ref().and_then(|text| Some((text, aligned(text, &row.tokens)?))) {
+        let own = row.text.as_ref().or(row.sentence.as_ref());
+        if let Some((text, tokens)) = own.and_then(|text| Some((text, aligned(text, &row.tokens)?))) {
             let mut draft = Draft::of_text(line, text.as_str());
             draft.set_tokens(tokens);
             return draft;
         }
     }
     let mut draft = Draft::of_tokens(line, &row.tokens, join);
-    if row.text.is_some() && options.join.is_none() {
+    if (row.text.is_some() || row.sentence.is_some()) && options.join.is_none() {
         draft.say(Kind::Mended, "the tokens do not stand in the text; it was rebuilt from them");
     }
     draft

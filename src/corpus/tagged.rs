@@ -9,8 +9,7 @@ use super::input::each_record;
 use super::join::Joiner;
 use super::tags::{Evidence, decode};
 use crate::store::StoreError;
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 pub(super) const TAGGED: Format = Format {
@@ -20,21 +19,41 @@ pub(super) const TAGGED: Format = Format {
     read,
 };
 
-#[derive(Deserialize)]
+/// Names under which tokens and tags stand, the first that is a list counts.
+const TOKENS: [&str; 3] = ["tokens", "words", "text"];
+const TAGS: [&str; 5] = ["ner_tags", "tags", "label", "labels", "ner"];
+
+/// Tokens, and tags where there are some.
 struct Row {
-    #[serde(alias = "text", alias = "words")]
     tokens: Vec<String>,
-    #[serde(alias = "tags", alias = "label", alias = "labels", alias = "ner")]
-    ner_tags: Option<Vec<Value>>,
+    tags: Option<Vec<Value>>,
     id: Option<Value>,
 }
 
+fn list<'a>(names: &[&str], get: impl Fn(&str) -> Option<&'a Value>) -> Option<&'a Vec<Value>> {
+    names.iter().find_map(|name| get(name)?.as_array())
+}
+
+impl Row {
+    fn of(record: &Map<String, Value>) -> Result<Row, String> {
+        let tokens =
+            list(&TOKENS, |name| record.get(name)).ok_or("expected a list of tokens in \"tokens\" or \"text\"")?;
+        let word =
+            |token: &Value| token.as_str().map(String::from).ok_or_else(|| format!("expected a token, found {token}"));
+        let tokens = tokens.iter().map(word).collect::<Result<Vec<_>, _>>()?;
+        let tags = list(&TAGS, |name| record.get(name)).cloned();
+        match &tags {
+            Some(tags) if tags.len() != tokens.len() => {
+                Err(format!("{} tokens, but {} tags; expected one for each", tokens.len(), tags.len()))
+            }
+            _ => Ok(Row { tokens, tags, id: record.get("id").cloned() }),
+        }
+    }
+}
+
 fn fits(sample: &Sample) -> Option<String> {
-    let list = |names: [&str; 3]| {
-        names.iter().find_map(|name| sample.field(name)).and_then(Value::as_array).filter(|list| !list.is_empty())
-    };
-    let tokens = list(["tokens", "text", "words"])?;
-    let tags = list(["ner_tags", "tags", "label"]).or_else(|| list(["labels", "ner", "ner_tags"]))?;
+    let tokens = list(&TOKENS, |name| sample.field(name)).filter(|list| !list.is_empty())?;
+    let tags = list(&TAGS, |name| sample.field(name))?;
     let words = tokens.iter().all(Value::is_string) && tags.iter().all(|tag| tag.is_string() || tag.is_u64());
     (words && tokens.len() == tags.len() && !sample.has(&["relations"])).then(|| "a tag for each token".into())
 }
@@ -59,25 +78,24 @@ fn named(tags: &[Value], names: &[String]) -> Result<Vec<String>, String> {
 }
 
 fn read(path: &Path, options: &Options, sink: &mut Sink) -> Result<(), StoreError> {
-    let names = |line: usize, tags: &[Value]| {
-        named(tags, &options.tag_names).map_err(|said| StoreError::line(path, line, said))
+    let parsed = |line: usize, record: &Map<String, Value>| {
+        let row = Row::of(record).map_err(|said| StoreError::line(path, line, said))?;
+        let tags = row.tags.as_deref().map(|tags| named(tags, &options.tag_names)).transpose();
+        Ok((row, tags.map_err(|said| StoreError::line(path, line, said))?))
     };
     let mut evidence = Evidence::default();
-    each_record(path, |line, row: Row| {
-        evidence.take(&names(line, row.ner_tags.as_deref().unwrap_or_default())?);
+    each_record(path, |line, record: Map<String, Value>| {
+        evidence.take(&parsed(line, &record)?.1.unwrap_or_default());
         Ok(())
     })?;
     let scheme = options.scheme.unwrap_or_else(|| evidence.scheme().0);
     let mut joiner = Joiner::new(options.join);
-    each_record(path, |line, row: Row| {
+    each_record(path, |line, record: Map<String, Value>| {
+        let (row, tags) = parsed(line, &record)?;
         let mut draft = Draft::of_tokens(line, &row.tokens, joiner.join(&row.tokens));
         draft.id = row.id.as_ref().map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_string));
-        let Some(tags) = &row.ner_tags else { return sink(draft.without_gold()) };
-        if tags.len() != row.tokens.len() {
-            let said = format!("{} tokens, but {} tags; expected one for each", row.tokens.len(), tags.len());
-            return Err(StoreError::line(path, line, said));
-        }
-        let read = decode(&names(line, tags)?, scheme);
+        let Some(tags) = tags else { return sink(draft.without_gold()) };
+        let read = decode(&tags, scheme);
         for (at, said) in read.irregular {
             draft.say(Kind::Tags, format!("token {at}: {said}"));
         }
