@@ -149,5 +149,5 @@ fn check_finds_what_was_broken_on_the_way_and_drop_broken_leaves_it_out() {
     assert_eq!(call(&desk, &arguments).0, 0);
     let (code, out, said) = call(&desk, &["convert", "--check", "--schema", "schema.json", "sound.jsonl"]);
     assert_eq!(code, 0, "{out}{said}");
-    assert!(out.contains("entities         5  LOC 2, PER 3\n"), "{out}");
+    assert!(out.contains("entities         5  PER 3, LOC 2\n"), "{out}");
 }
