@@ -53,7 +53,9 @@ fn shape(first: &Value) -> Option<Shape> {
     if types("entities") && types("relations") {
         return Some(Shape::Types);
     }
-    if fields.values().all(|roles| labels(roles).is_some()) && fields.len() > 1 {
+    // Tokens with a tag each are two lists of words too.
+    let tagged = ["tokens", "text", "words"].iter().any(|name| fields.contains_key(*name));
+    if !tagged && fields.values().all(|roles| labels(roles).is_some()) && fields.len() > 1 {
         return Some(Shape::EventRoles);
     }
     fields.values().all(|event| event.get("roles").is_some()).then_some(Shape::Templates)

@@ -73,11 +73,11 @@ fn conll04_in_both_of_its_forms() {
     assert_eq!(signature("OrgBased_In"), ("Org".into(), "Loc".into()));
     assert_eq!(signature("Live_In"), ("Peop".into(), "Loc".into()));
     assert_eq!(signature("Work_For"), ("Peop".into(), "Org".into()));
-    for (file, wanted) in
-        [("conll04_bekou/train.txt", [910, 3391, 1273, 0, 0]), ("conll04_bekou/dev.txt", [243, 877, 353, 0, 0])]
-    {
-        counted(file, "multihead", wanted);
-    }
+    // 3391 mentions begin with B-, and two with I- (documents 4295 and 1395), which the form of SpERT
+    // has too: 3393 + 877 = 4270.
+    let (_, train) = counted("conll04_bekou/train.txt", "multihead", [910, 3391 + 2, 1273, 0, 0]).unwrap();
+    assert_eq!(count(&train, Kind::Tags), 2);
+    counted("conll04_bekou/dev.txt", "multihead", [243, 877, 353, 0, 0]);
     // The same test sentences in the other form: the same facts under the same offsets.
     let (other, _) = counted("conll04_bekou/test.txt", "multihead", [288, 1079, 422, 0, 0]).unwrap();
     let facts = |documents: &[Document]| {
@@ -158,7 +158,9 @@ fn semeval2010_task8() {
     assert_eq!(documents.iter().filter(backward).count(), 1);
     let multi = |document: &&Document| document.gold.as_ref().unwrap().entities.iter().any(|e| e.text.contains(' '));
     assert_eq!(documents.iter().filter(multi).count(), 211, "sentences with a nominal of several words");
-    assert!(documents.iter().all(|document| !document.text.contains("<e") && !document.text.starts_with('"')));
+    // The quotes around a sentence are gone; two sentences begin with quotes of their own.
+    assert_eq!(documents.iter().filter(|document| document.text.starts_with('"')).count(), 2);
+    assert!(documents.iter().all(|document| !document.text.contains("<e")));
     let clean = home().unwrap().join("semeval2010_task8/TEST_FILE_CLEAN.TXT");
     let (clean, _) = read(&clean, None, &Options::default()).unwrap();
     assert_eq!(clean.iter().filter(|document| document.gold.is_none()).count(), 2717);
@@ -221,7 +223,7 @@ fn wikievents_as_whole_documents() {
     let Some((documents, report)) = counted("wikievents/test.jsonl", "oneie", [20, 2673, 0, 364, 563]) else { return };
     assert_eq!((count(&report, Kind::Mismatch), count(&report, Kind::Mended)), (0, 0));
     assert!(documents.iter().any(|document| document.text.contains('\n')));
-    counted("wikievents/test_info.jsonl", "oneie", [20, 2673, 0, 364, ANY]);
+    counted("wikievents/test_info.jsonl", "oneie", [20, 2673, 0, ANY, ANY]);
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn gliner_and_iepile_samples() {
         // The training and test records ask the same texts, a few labels at a time.
         for other in ["train", "test"] {
             let census = &plain.census;
-            let path = file.replace("sample", other);
+            let path = file.replace("/sample", &format!("/{other}"));
             let wanted = [
                 ANY,
                 census.total_entities(),
