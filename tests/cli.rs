@@ -11,8 +11,9 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "run",
+    "convert",
     "debate",
     "distill",
     "train",

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod compare;
+pub mod convert;
 pub mod debate;
 pub mod distill;
 pub mod doctor;
@@ -82,6 +83,8 @@ pub enum Progress {
 pub enum Verb {
     /// The whole arrow: team, filter, templates, student, verdict
     Run(run::Args),
+    /// Native data sets into documents, checked
+    Convert(convert::Args),
     /// Let the team debate about documents, into traces
     Debate(debate::Args),
     /// Filter what the team said into a corpus of templates
@@ -162,6 +165,7 @@ fn printed(text: &str) -> anyhow::Result<()> {
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match &cli.verb {
         Verb::Run(args) => run::run(args, &cli.common),
+        Verb::Convert(args) => convert::run(args, &cli.common),
         Verb::Debate(args) => debate::run(args, &cli.common),
         Verb::Distill(args) => distill::run(args, &cli.common),
         Verb::Train(args) => learn::run(args, &cli.common),

@@ -1,4 +1,53 @@
 //! 1. The corpus: documents of the three splits, read and checked. `texts ─▶ corpus ─▶ team`.
+//!
+//! Native data sets become documents through [`convert()`]: one file per family of formats, each a
+//! reader that gives drafts, and one report of what they hold and what is wrong in them.
+
+mod back;
+mod baidu;
+mod brat;
+mod census;
+mod conll;
+mod convert;
+mod docred;
+mod documents;
+mod draft;
+mod dygie;
+mod events;
+mod finding;
+mod format;
+mod gliner;
+mod iepile;
+mod input;
+mod instructuie;
+mod join;
+mod keyed;
+mod ldc;
+mod multihead;
+mod oneie;
+mod ontonotes;
+mod pairs;
+mod report;
+mod schemas;
+mod semeval;
+mod spert;
+mod tagged;
+mod tags;
+mod tools;
+mod triples;
+mod uie;
+mod universalner;
+mod xml;
+
+pub use back::{Target, WayBack};
+pub use census::Census;
+pub use convert::{Options, Unit, convert};
+pub use finding::{Finding, Kind, Weight};
+pub use format::{FORMATS, Format, detect, format};
+pub use join::Join;
+pub use report::{Report, Tally};
+pub use schemas::native_schema;
+pub use tags::Scheme;
 
 use crate::config::Plan;
 use crate::ie::Document;

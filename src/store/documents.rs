@@ -1,6 +1,6 @@
 //! Documents and predictions as JSON Lines.
 
-use super::{StoreError, read_jsonl, write_jsonl};
+use super::{StoreError, read_jsonl, to_jsonl, write_jsonl};
 use crate::ie::record::{ExtractionRecord, PredictionRecord};
 use crate::ie::{Document, Prediction};
 use serde::{Deserialize, Serialize};
@@ -48,13 +48,21 @@ pub fn read_documents(path: &Path) -> Result<Vec<Document>, StoreError> {
 /// # Errors
 /// If the file cannot be written.
 pub fn write_documents(path: &Path, documents: &[Document]) -> Result<(), StoreError> {
-    let records = documents.iter().map(|document| DocumentRecord {
+    write_jsonl(path, &documents.iter().map(record_of).collect::<Vec<_>>())
+}
+
+/// A document as one line of a file, closed by a newline.
+pub fn document_line(document: &Document) -> Vec<u8> {
+    to_jsonl(&[record_of(document)])
+}
+
+fn record_of(document: &Document) -> DocumentRecord {
+    DocumentRecord {
         id: document.id.clone(),
         text: document.text.clone(),
         gold: document.gold.as_ref().map(|gold| ExtractionRecord::of(gold, &document.text)),
         meta: serde_json::from_str(&document.meta).unwrap_or_default(),
-    });
-    write_jsonl(path, &records.collect::<Vec<_>>())
+    }
 }
 
 /// Reads the predictions about `documents`, in the documents' order.

@@ -67,7 +67,11 @@ pub fn write_jsonl<T: Serialize>(path: &Path, values: &[T]) -> Result<(), StoreE
     write_atomic(path, &bytes)
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>, StoreError> {
+/// Opens a file for reading, unpacked where its name ends in `.zst`.
+///
+/// # Errors
+/// If the file cannot be opened, or is a format that this version does not read.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>, StoreError> {
     if path.to_string_lossy().ends_with(".parquet") {
         return Err(StoreError::file(path, "Parquet is not read by this version; use .jsonl or .jsonl.zst"));
     }

@@ -8,14 +8,16 @@ mod hash;
 mod jsonl;
 mod manifest;
 mod shards;
+mod writer;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
 pub use atomic::write_atomic;
-pub use documents::{read_documents, read_predictions, write_documents, write_predictions};
+pub use documents::{document_line, read_documents, read_predictions, write_documents, write_predictions};
 pub use hash::{hash_bytes, hash_file};
-pub use jsonl::{read_jsonl, to_jsonl, write_jsonl};
+pub use jsonl::{open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
 pub use shards::{Shard, answer_logs, find_shards};
+pub use writer::LineWriter;
 
 use std::path::{Path, PathBuf};
 

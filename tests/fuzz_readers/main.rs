@@ -1,11 +1,14 @@
-//! Readers of model files on millions of broken files: no panic, no unbounded memory, one error
+//! Readers of model files and of native data sets on millions of broken files: no panic, no unbounded memory, one error
 //! of bounded length. Mutations are seeded: case `n` of a target is the same on every machine.
 //!
 //! Each target runs for two seconds; `UNDERSTUDY_FUZZ_SECONDS=600` runs it longer, and
 //! `UNDERSTUDY_FUZZ_CASE=n` repeats one case. Run with `--nocapture` for the figures.
 
+mod corpora;
 mod meter;
 mod mutate;
+#[path = "../convert/samples.rs"]
+mod samples;
 mod seeds;
 
 use burn::tensor::Device;
