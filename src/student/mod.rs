@@ -31,6 +31,7 @@ mod merge;
 mod model;
 mod peft;
 mod quant;
+mod replica;
 mod rope;
 mod safetensors;
 mod scaling;

@@ -33,6 +33,8 @@ pub struct Model {
     pub(crate) lora: Option<LoraConfig>,
     /// Whether training keeps only the inputs of blocks.
     pub(crate) recompute: bool,
+    /// Whether blocks are composed of burn's operations on the CPU too.
+    pub(crate) composed: bool,
 }
 
 impl Model {
@@ -51,7 +53,8 @@ impl Model {
         let head = materialised(head_rows.clone().transpose(), &device);
         let rope = Rope::new(&config, &device);
         let unused = weights.finish()?;
-        Ok((Model { config, device, embed, blocks, norm, head, head_rows, rope, lora: None, recompute: false }, unused))
+        let (lora, recompute, composed) = (None, false, false);
+        Ok((Model { config, device, embed, blocks, norm, head, head_rows, rope, lora, recompute, composed }, unused))
     }
 
     /// The model's shape.
@@ -131,6 +134,13 @@ impl Model {
     /// of each block, which takes less memory and a second forward.
     pub fn recomputing(mut self, recompute: bool) -> Model {
         self.recompute = recompute;
+        self
+    }
+
+    /// The model as devices other than the CPU compute it: blocks and loss composed of burn's own
+    /// operations. Slower on a CPU; there to compare the two.
+    pub fn composed(mut self) -> Model {
+        self.composed = true;
         self
     }
 
