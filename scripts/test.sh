@@ -45,6 +45,8 @@ fi
 step cargo clippy --locked --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps
 step cargo test --locked
+# The tests of a GPU, on a CPU in the operations of a GPU.
+UNDERSTUDY_TEST_DEVICE=cpu step cargo test --locked --test cuda
 
 $full || exit 0
 

@@ -143,6 +143,21 @@ fn loss_and_gradients_of_an_adapter_are_those_of_peft() {
     }
 }
 
+#[test]
+fn what_is_computed_again_is_the_same() {
+    let Some(device) = device() else { return };
+    for name in MODELS {
+        let model = load(name, &device).adapted(&LoraConfig::default(), 1).unwrap();
+        let filled = model.adapters().into_iter().map(|(_, factor)| factor + 0.01).collect();
+        let model = model.with_adapters(filled).unwrap();
+        let (kept, again) = (learned(&model), learned(&model.clone().recomputing(true)));
+        let bounds = Bounds::plain(&device);
+        check(&format!("{name}: loss, computed again"), (again.0 / kept.0 - 1.0).abs(), bounds.loss);
+        let worst = again.1.iter().zip(&kept.1).map(|(ours, theirs)| apart(ours, theirs)).fold(0.0, f32::max);
+        check(&format!("{name}: gradients, computed again"), worst, bounds.gradients);
+    }
+}
+
 /// Loss and gradients of rows that share a prefix.
 fn learned(model: &Model) -> (f32, Vec<Vec<f32>>) {
     let rows: [&[u32]; 3] = [&[8, 22, 22, 50], &[9, 10, 11, 12, 13, 14, 63], &[9, 2]];

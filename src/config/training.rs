@@ -44,7 +44,8 @@ pub struct TrainSection {
     /// for those weights; burn's CPU backend computes them in f32 and rounds. Default false.
     pub bf16: bool,
     /// Keep only the input of each block between forward and backward and compute the rest again:
-    /// less memory, a second forward per step, the same bits. Default false.
+    /// less memory, a second forward per step, the same bits. On a GPU only elementwise passes are
+    /// computed again. Default false.
     pub gradient_checkpointing: bool,
     /// Most tokens per example. Default 1024.
     pub sequence_len: usize,

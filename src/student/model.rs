@@ -13,7 +13,7 @@ use super::linear::Linear;
 use super::lora::{Adapter, LoraConfig, TARGETS, materialised};
 use super::rope::Rope;
 use super::weights::Weights;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, GradientCheckpointingStrategy, Int, Tensor, TensorData};
 use rand_chacha::ChaCha12Rng;
 use std::sync::Arc;
 
@@ -130,8 +130,9 @@ impl Model {
         Ok(self)
     }
 
-    /// Chooses what training keeps between forward and backward: everything dear, or only the input
-    /// of each block, which takes less memory and a second forward.
+    /// Chooses what training keeps between forward and backward: everything dear, or less. On a CPU
+    /// that is only the input of each block, and a second forward; on other devices all but what
+    /// elementwise passes give, which are computed again.
     pub fn recomputing(mut self, recompute: bool) -> Model {
         self.recompute = recompute;
         self
@@ -159,7 +160,14 @@ impl Model {
 
     /// The model to train: the same weights, adapters as leaves that keep their gradients.
     pub fn tracked(&self) -> Model {
-        self.map_adapters(|factor| factor.inner().autodiff().require_grad())
+        // Where blocks are composed, burn decides what is dear: it computes elementwise passes again.
+        let strategy = match self.recompute && !fused::runs(self) {
+            true => GradientCheckpointingStrategy::Balanced,
+            false => GradientCheckpointingStrategy::Disabled,
+        };
+        self.map_adapters(|factor| {
+            factor.inner().autodiff().with_gradient_checkpointing_strategy(strategy).require_grad()
+        })
     }
 
     /// The model to ask: the same weights and adapters, nothing recorded.

@@ -2,7 +2,10 @@
 //! round robin to several (data parallelism; Li et al. 2020, arXiv:2006.15704).
 //!
 //! Adapters are small, so their gradients are summed on the host, and always in the order of the
-//! micro-batches: how many devices there are changes no bit of the sums.
+//! micro-batches: how many devices there are changes no bit of the sums. burn 0.22.1 has an
+//! all-reduce of its own (`burn::tensor::distributed`, NCCL). It is not used: it sums in NCCL's
+//! order; it runs at every backward, so that all devices need equally many micro-batches; and CPU
+//! backends do not have it, so that nothing of it could be tested without several GPUs.
 
 use super::Run;
 use crate::student::{Model, StudentError, share};
