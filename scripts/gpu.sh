@@ -150,7 +150,8 @@ part 40 doctor "$understudy" doctor --device "$device" --offline || {
 $dry || grep device "$out/doctor.out" >&2
 
 # ── parity ──
-if part 100 parity env UNDERSTUDY_TEST_DEVICE="$device" CARGO_MANIFEST_DIR="$PWD" "$out/parity" --test-threads 2; then
+# Tuned least: of these small products only the numbers count.
+if part 100 parity env CUBECL_AUTOTUNE_LEVEL=minimal UNDERSTUDY_TEST_DEVICE="$device" CARGO_MANIFEST_DIR="$PWD" "$out/parity" --test-threads 2; then
     $dry || figure understudy tiny parity 1 "passed"
 else
     figure understudy tiny parity 0 "passed"
@@ -242,12 +243,14 @@ def rate(key):
     return statistics.median((lines[i][key] - lines[i - 1][key]) / (seconds[i] - seconds[i - 1]) for i in half)
 tokens = rate("total_tokens")
 weights = json.loads(open(sys.argv[2]).read())["linear_weights"]
-print(round(tokens, 1), round(rate("supervised_tokens"), 1), round(6 * weights * tokens / (float(sys.argv[3]) * 1e12), 4))
+mfu = 6 * weights * tokens / (float(sys.argv[3]) * 1e12)
+print(round(tokens, 1), round(rate("supervised_tokens"), 1), round(mfu, 4), round(seconds[0], 2))
 PYTHON
-        read -r tokens supervised mfu <"$out/train.txt"
+        read -r tokens supervised mfu first <"$out/train.txt"
         figure understudy "$model" "training" "$tokens" "tokens/s"
         figure understudy "$model" "training, supervised" "$supervised" "tokens/s"
         figure understudy "$model" "training, 6NT over peak" "$mfu" "MFU"
+        figure understudy "$model" "first step, with kernels" "$first" "s"
     fi
     if part 45 "extract-few-$model" bash -euc "extraction $model few" &&
         part 60 "extract-many-$model" bash -euc "extraction $model many" && ! $dry; then

@@ -106,7 +106,7 @@ mod gpu {
                 .to_owned());
         }
         let first = quietly(|| {
-            let three = (Tensor::<1>::ones([3], &device) * 2.0).sum().try_into_data().map_err(|e| e.to_string())?;
+            let three = (Tensor::<1>::ones([3], &device) * 2.0).sum().try_into_data().map_err(|e| format!("{e:?}"))?;
             let name = device.identity().map_or_else(|| "GPU".to_owned(), |identity| identity.name);
             match three.try_into_vec::<f32>() {
                 Ok(numbers) if numbers == [6.0] => Ok(name),
@@ -141,8 +141,10 @@ mod gpu {
         })
     }
 
+    /// One line of what may be many; what a debugger would want behind it is left out.
     fn line(text: &str) -> String {
-        text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().chars().take(300).collect()
+        let text = text.split("backtrace").next().unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
     }
 }
 
