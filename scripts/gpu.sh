@@ -2,7 +2,7 @@
 # What an NVIDIA card makes of this: parity with PyTorch's numbers, then speed, beside TRL + PEFT on the same card.
 #
 #   scripts/gpu.sh --prepare FILE     where there is a network: builds program and tests with CUDA and packs
-#                                     them into FILE (.tar.xz, some 30 MB; a build of 20 minutes on two cores)
+#                                     them into FILE (.tar.xz); a build of 20 minutes on two cores
 #   scripts/gpu.sh FILE [--peers DIR] [--peak TFLOPS] [--out DIR] [--device cuda]
 #                                     on the machine with the card: at most 8 minutes, no network, no cargo
 #   scripts/gpu.sh --dry-run [FILE]   says what would run, and for how long at most
