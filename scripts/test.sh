@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh          needs Rust and Python 3.11: format, lints, docs, tests, sample corpus
 #   scripts/test.sh --full   adds what needs a network: PyTorch references, the report in a browser,
-#                            the tests on the real student, and the quickstart from end to end
+#                            the tests on the real student, the build for CUDA, and the quickstart from end to end
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,6 +31,8 @@ for script in scripts/*.sh .ci/run; do
 done
 step python3 scripts/check_sample.py
 step cargo fmt --check
+step rustfmt --check --edition 2024 scripts/cubecl-llvm/src/lib.rs
+step scripts/gpu.sh --dry-run
 
 # ── minutes ──
 if $full; then
@@ -43,12 +45,13 @@ fi
 step cargo clippy --locked --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps
 step cargo test --locked
+# The tests of a GPU, on a CPU in the operations of a GPU.
+UNDERSTUDY_TEST_DEVICE=cpu step cargo test --locked --test cuda
 
 $full || exit 0
 
-if grep -q '^cuda *=' Cargo.toml; then
-    step cargo check --locked --features cuda
-fi
+# Needs no GPU, no driver and no toolkit: what is compiled for a GPU is compiled where it runs.
+step cargo check --locked --features cuda
 
 # ── references in PyTorch ──
 if compgen -G 'scripts/golden/check_*.py' >/dev/null; then

@@ -45,6 +45,8 @@ const LAYERS: [Layer; 13] = [
             "gemm",
             "pulp",
             "burn",
+            // Of the feature `cuda`, in device.rs: where the toolkit is looked for.
+            "cubecl_cuda",
             "tokenizers",
             "safetensors",
             "fancy_regex",

@@ -6,7 +6,8 @@ use super::session::{self, refused};
 use super::{Common, Outcome, model, printed, servers};
 use crate::config::{Plan, TeamSection};
 use crate::store::AnswerStore;
-use crate::student::{ChatTokenizer, device};
+use crate::student::ChatTokenizer;
+use crate::student::device::{self, Opened};
 use crate::team::client::shape::Form;
 use crate::team::client::{Capabilities, Endpoint, HttpClient};
 use anyhow::Result;
@@ -93,10 +94,11 @@ fn check(what: &'static str, found: Result<String>) -> Check {
 
 fn device_check(common: &Common) -> Check {
     let threads = rayon::current_num_threads();
-    check(
-        "device",
-        device::open(&common.device).map_err(Into::into).map(|device| format!("{device:?}, {threads} threads")),
-    )
+    let found = device::open(&common.device).map_err(Into::into).map(|Opened { name, note, .. }| {
+        let note = note.map_or_else(String::new, |note| format!("; {note}"));
+        format!("{name}, {threads} threads{note}")
+    });
+    check("device", found)
 }
 
 fn model_check(name: &str) -> Check {

@@ -8,7 +8,7 @@ use crate::config::Plan;
 use crate::ie::record::PredictionRecord;
 use crate::ie::{Document, Prediction, Status};
 use crate::store::{read_documents, to_jsonl, write_predictions};
-use crate::student::{Reader, Student, device};
+use crate::student::{Reader, Student};
 use crate::team::Protocol;
 use anyhow::{Context, Result};
 use std::io::Read;
@@ -84,7 +84,7 @@ fn student(
 ) -> Result<Vec<Prediction>> {
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
-    let student = Student::load(&weights, &device::open(&common.device)?)?;
+    let student = Student::load(&weights, &session::device(common)?)?;
     let mut model = student.model.clone();
     if args.system == STUDENT {
         let adapter = args.adapter.clone().unwrap_or_else(|| plan.output_dir().join("adapter"));

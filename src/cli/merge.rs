@@ -2,7 +2,7 @@
 
 use super::session::{self, Reporter};
 use super::{Coded, Common, Outcome, model, usage};
-use crate::student::{self, Student, device};
+use crate::student::{self, Student};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         if model::is_known(&args.model) { model::student_path(&args.model)? } else { PathBuf::from(&args.model) };
     free(args, &weights)?;
     let reporter = Reporter::new(common);
-    let mut student = Student::load(&weights, &device::open(&common.device)?)?;
+    let mut student = Student::load(&weights, &session::device(common)?)?;
     let (adapted, ignored) = student.model.clone().with_peft(&args.adapter)?;
     ignored
         .iter()

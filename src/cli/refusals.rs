@@ -5,7 +5,7 @@ use super::learn::train_config;
 use super::{Common, session};
 use crate::config::Plan;
 use crate::ie::{Document, Message};
-use crate::student::{ChatTokenizer, Student, StudentError, Weights, device};
+use crate::student::{ChatTokenizer, Student, StudentError, Weights};
 use crate::template::prompt::Prompts;
 use crate::train::{Item, Refusal, check_targets, inspect};
 use anyhow::Result;
@@ -47,7 +47,7 @@ pub fn train() -> String {
 
 /// The student, if it can be trained with adapters on these layers.
 pub fn student(weights: &Path, targets: &[String], common: &Common) -> Result<Student> {
-    let student = loaded(Student::load(weights, &device::open(&common.device)?))?;
+    let student = loaded(Student::load(weights, &session::device(common)?))?;
     check_targets(student.model.config(), targets).map_err(|refusal| session::refused(refusal.to_string()))?;
     Ok(student)
 }

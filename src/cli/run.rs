@@ -53,6 +53,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         PathBuf::from(&plan.config().base_model)
     };
     refusals::early(&weights, &plan, &splits.train[0])?;
+    // A GPU that cannot be had is known before the team is asked.
+    session::device(common)?;
 
     // ── 2. team ──
     let client = servers::client(&plan, common, &args.spending, None)?;

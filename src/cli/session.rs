@@ -4,14 +4,15 @@ use super::{Coded, Common, Progress, usage};
 use crate::config::Plan;
 use crate::corpus::CorpusError;
 use crate::store::{Manifest, hash_bytes, hash_file};
-use crate::student::{ReaderOptions, Settings};
+use crate::student::{self, ReaderOptions, Settings};
 use crate::team::Sampling;
 use crate::team::client::{STOP, Spent};
 use anyhow::{Context, Result};
+use burn::tensor::Device;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 /// Which experiment, and what is different this time.
@@ -96,6 +97,16 @@ pub fn interrupted() -> anyhow::Error {
 /// A pre-flight refusal: exit code 4.
 pub fn refused(message: impl Into<String>) -> anyhow::Error {
     Coded { code: 4, message: message.into() }.into()
+}
+
+/// The device that `--device` names; says once why it is not the GPU that was looked for.
+pub fn device(common: &Common) -> Result<Device> {
+    static SAID: Once = Once::new();
+    let opened = student::device::open(&common.device).map_err(|error| usage(error.to_string()))?;
+    if let Some(note) = &opened.note {
+        SAID.call_once(|| Reporter::new(common).say(note));
+    }
+    Ok(opened.device)
 }
 
 /// Whether the user asked to stop.

@@ -12,7 +12,7 @@ use crate::ie::record::ExtractionRecord;
 use crate::ie::{Document, Prediction, Status};
 use crate::report::{Fact, RunReport, Split, Stage, TrainingPoint};
 use crate::store::{is_done, read_jsonl, read_predictions, write_atomic, write_jsonl, write_predictions};
-use crate::student::{Reader, Student, device};
+use crate::student::{Reader, Student};
 use crate::team::{Client, Protocol};
 use crate::trace::{Settled, Trace};
 use anyhow::{Context, Result};
@@ -110,7 +110,7 @@ fn student_predictions(
         return Ok(read_predictions(&out.join(&file), test)?);
     }
     reporter.say(&format!("verdict: {name} reads {} test documents", test.len()));
-    let device = device::open(&common.device)?;
+    let device = session::device(common)?;
     let student = Student::load(weights, &device)?;
     let model = if name == STUDENT {
         let (model, ignored) = student.model.clone().with_peft(&out.join("adapter"))?;

@@ -20,7 +20,7 @@ const CHOICES: [(&str, &[&str]); 8] = [
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 23] = [
+const RANGES: [(&str, f64, Option<f64>); 24] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
@@ -41,6 +41,7 @@ const RANGES: [(&str, f64, Option<f64>); 23] = [
     ("train.loraplus_lr_ratio", 0.001, Some(1000.0)),
     ("train.micro_batch_size", 1.0, None),
     ("train.gradient_accumulation_steps", 1.0, None),
+    ("train.devices", 1.0, None),
     ("train.save_steps", 1.0, None),
     ("eval.max_new_tokens", 1.0, None),
     ("eval.lanes", 1.0, None),

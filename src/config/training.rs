@@ -37,11 +37,15 @@ pub struct TrainSection {
     pub micro_batch_size: usize,
     /// Forwards per step. Default 1.
     pub gradient_accumulation_steps: usize,
+    /// GPUs that share the forwards of a step, each with a copy of the student: the one of `--device`
+    /// and those numbered after it. More than `gradient_accumulation_steps` stand idle. Default 1.
+    pub devices: usize,
     /// Products of the frozen weights in bf16; adapters, norms and the loss stay f32. Half the memory
     /// for those weights; burn's CPU backend computes them in f32 and rounds. Default false.
     pub bf16: bool,
     /// Keep only the input of each block between forward and backward and compute the rest again:
-    /// less memory, a second forward per step, the same bits. Default false.
+    /// less memory, a second forward per step, the same bits. On a GPU only elementwise passes are
+    /// computed again. Default false.
     pub gradient_checkpointing: bool,
     /// Most tokens per example. Default 1024.
     pub sequence_len: usize,
@@ -93,6 +97,7 @@ impl Default for TrainSection {
             max_grad_norm: 1.0,
             micro_batch_size: 8,
             gradient_accumulation_steps: 1,
+            devices: 1,
             bf16: false,
             gradient_checkpointing: false,
             sequence_len: 1024,
@@ -130,6 +135,7 @@ impl TrainSection {
             ("max_steps", self.max_steps.unwrap_or(1), 1),
             ("micro_batch_size", self.micro_batch_size, 1),
             ("gradient_accumulation_steps", self.gradient_accumulation_steps, 1),
+            ("devices", self.devices, 1),
             ("sequence_len", self.sequence_len, 1),
             ("evals_per_epoch", self.evals_per_epoch, 1),
             ("early_stopping_patience", self.early_stopping_patience, 0),
@@ -195,6 +201,7 @@ mod tests {
         max_grad_norm = -1.0
         micro_batch_size = 0
         gradient_accumulation_steps = 0
+        devices = 0
         sequence_len = 0
         excess_length_strategy = 'truncate'
         evals_per_epoch = 0

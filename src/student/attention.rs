@@ -6,7 +6,7 @@
 //! product. Ainslie et al. 2023, arXiv:2305.13245; Juravsky et al. 2024, arXiv:2402.05099.
 
 use burn::tensor::activation::softmax;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 /// Added to the score of a key that a query must not see; exp of it is 0 in f32.
 const UNSEEN: f32 = -1e30;
@@ -91,11 +91,10 @@ pub(crate) fn behind_prefix(
 /// # Shapes
 /// → `[1, 1, group·width, width]`
 pub(crate) fn causal(group: usize, width: usize, device: &Device) -> Tensor<4> {
-    let mut mask = Vec::with_capacity(group * width * width);
-    for query in (0..group).flat_map(|_| 0..width) {
-        mask.extend((0..width).map(|key| if key <= query { 0.0 } else { UNSEEN }));
-    }
-    Tensor::from_data(TensorData::new(mask, [1, 1, group * width, width]), device)
+    // Made where it is used: for 1024 tokens and four queries to a key it would be 16 MB to carry there.
+    let later = Tensor::<2, Bool>::tril_mask([width, width], 0, device);
+    let mask = Tensor::<2>::zeros([width, width], device).mask_fill(later, UNSEEN);
+    mask.repeat_dim(0, group).reshape([1, 1, group * width, width])
 }
 
 /// Lets the newest token of every row see the slots that are marked.

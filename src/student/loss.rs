@@ -122,7 +122,8 @@ impl Model {
         let (count, device) = (batch.at.len(), &self.device);
         let numbers =
             (fused::floats(hidden.clone()), fused::floats(self.head.clone()), fused::floats(self.head_rows.clone()));
-        if let (Some(hidden), Some(head), Some(rows)) = &numbers
+        if !self.composed
+            && let (Some(hidden), Some(head), Some(rows)) = &numbers
             && let (Some(hidden), Some(head), Some(rows)) = (hidden.as_slice(), head.as_slice(), rows.as_slice())
         {
             let (losses, slopes) = fused::cross_entropy(hidden, (head, rows), &batch.targets, &batch.weights);

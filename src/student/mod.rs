@@ -35,6 +35,7 @@ mod merge;
 mod model;
 mod peft;
 mod quant;
+mod replica;
 mod rope;
 mod safetensors;
 mod scaling;

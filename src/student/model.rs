@@ -13,7 +13,7 @@ use super::linear::Linear;
 use super::lora::{Adapter, LoraConfig, TARGETS, materialised};
 use super::rope::Rope;
 use super::weights::Weights;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, GradientCheckpointingStrategy, Int, Tensor, TensorData};
 use rand_chacha::ChaCha12Rng;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub struct Model {
     pub(crate) lora: Option<LoraConfig>,
     /// Whether training keeps only the inputs of blocks.
     pub(crate) recompute: bool,
+    /// Whether blocks are composed of burn's operations on the CPU too.
+    pub(crate) composed: bool,
 }
 
 impl Model {
@@ -51,7 +53,8 @@ impl Model {
         let head = materialised(head_rows.clone().transpose(), &device);
         let rope = Rope::new(&config, &device);
         let unused = weights.finish()?;
-        Ok((Model { config, device, embed, blocks, norm, head, head_rows, rope, lora: None, recompute: false }, unused))
+        let (lora, recompute, composed) = (None, false, false);
+        Ok((Model { config, device, embed, blocks, norm, head, head_rows, rope, lora, recompute, composed }, unused))
     }
 
     /// The model's shape.
@@ -127,10 +130,18 @@ impl Model {
         Ok(self)
     }
 
-    /// Chooses what training keeps between forward and backward: everything dear, or only the input
-    /// of each block, which takes less memory and a second forward.
+    /// Chooses what training keeps between forward and backward: everything dear, or less. On a CPU
+    /// that is only the input of each block, and a second forward; on other devices all but what
+    /// elementwise passes give, which are computed again.
     pub fn recomputing(mut self, recompute: bool) -> Model {
         self.recompute = recompute;
+        self
+    }
+
+    /// The model as devices other than the CPU compute it: blocks and loss composed of burn's own
+    /// operations. Slower on a CPU; there to compare the two.
+    pub fn composed(mut self) -> Model {
+        self.composed = true;
         self
     }
 
@@ -149,7 +160,14 @@ impl Model {
 
     /// The model to train: the same weights, adapters as leaves that keep their gradients.
     pub fn tracked(&self) -> Model {
-        self.map_adapters(|factor| factor.inner().autodiff().require_grad())
+        // Where blocks are composed, burn decides what is dear: it computes elementwise passes again.
+        let strategy = match self.recompute && !fused::runs(self) {
+            true => GradientCheckpointingStrategy::Balanced,
+            false => GradientCheckpointingStrategy::Disabled,
+        };
+        self.map_adapters(|factor| {
+            factor.inner().autodiff().with_gradient_checkpointing_strategy(strategy).require_grad()
+        })
     }
 
     /// The model to ask: the same weights and adapters, nothing recorded.

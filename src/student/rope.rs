@@ -3,6 +3,7 @@
 
 use super::config::ModelConfig;
 use super::fused::Turns;
+use super::replica::moved;
 use burn::tensor::{Device, Tensor, TensorData};
 
 /// The frequencies of a model, one for two numbers of a head.
@@ -37,6 +38,11 @@ impl Rope {
         let swap = Tensor::from_data(TensorData::new(swap, [config.head_dim, config.head_dim]), device);
         let (frequencies, magnitude) = config.rope_scaling.frequencies(config.rope_theta, config.head_dim);
         Rope { frequencies, magnitude, swap }
+    }
+
+    /// The same on another device.
+    pub fn on(&self, device: &Device) -> Rope {
+        Rope { swap: moved(&self.swap, device), ..self.clone() }
     }
 
     /// Cosines and sines at these positions, for one half of a head.

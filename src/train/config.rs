@@ -64,6 +64,9 @@ pub struct TrainConfig {
     pub micro_batch_size: usize,
     /// One step sees `micro_batch_size` times this many items. Default 4.
     pub gradient_accumulation_steps: usize,
+    /// Devices that share the micro-batches of a step, each with a copy of the model: the student's
+    /// and those numbered after it. Changes no sum. Default 1.
+    pub devices: usize,
     /// Products of the frozen weights in bf16; adapters, norms and the loss stay f32. Default false.
     pub bf16: bool,
     /// Keep only the inputs of blocks for the backward, and compute the rest again. Changes no bit.
@@ -115,6 +118,7 @@ impl Default for TrainConfig {
             max_grad_norm: 1.0,
             micro_batch_size: 4,
             gradient_accumulation_steps: 4,
+            devices: 1,
             bf16: false,
             gradient_checkpointing: false,
             sequence_len: 1024,
@@ -148,6 +152,7 @@ impl TrainConfig {
             ("max_steps", self.max_steps.unwrap_or(1)),
             ("micro_batch_size", self.micro_batch_size),
             ("gradient_accumulation_steps", self.gradient_accumulation_steps),
+            ("devices", self.devices),
             ("sequence_len", self.sequence_len),
         ];
         // The product of two of them must not overflow.
@@ -196,8 +201,8 @@ impl TrainConfig {
         self.micro_batch_size * self.gradient_accumulation_steps
     }
 
-    /// Everything here that decides the learned numbers, and the base model. How often one saves,
-    /// how much is kept, how many failures are borne and when to give up do not.
+    /// Everything here that decides the learned numbers, and the base model. How many devices share
+    /// the work, how often one saves, how much is kept, how many failures are borne and when to give up do not.
     pub(super) fn identity(&self, base_name: &str, model: &ModelConfig) -> Identity {
         // Sixteen digits of the hash are enough to tell two models apart, and to read.
         let files = self.base_sha256.as_deref().map_or("unknown".into(), |hash| hash.chars().take(16).collect());
@@ -260,6 +265,7 @@ mod tests {
             (TrainConfig { max_grad_norm: -1.0, ..good.clone() }, "max_grad_norm is -1"),
             (TrainConfig { micro_batch_size: 0, ..good.clone() }, "micro_batch_size is 0"),
             (TrainConfig { max_steps: Some(0), ..good.clone() }, "max_steps is 0"),
+            (TrainConfig { devices: 0, ..good.clone() }, "devices is 0"),
             (TrainConfig { lora: LoraConfig { r: 0, ..LoraConfig::default() }, ..good.clone() }, "r is 0"),
         ];
         for (config, says) in broken {
@@ -309,6 +315,7 @@ mod tests {
         // Each of them is a key of its own; two are not settings, the model's name and its shape.
         assert_eq!(base.len(), deciding.len() + 2);
         let free = TrainConfig {
+            devices: 2,
             gradient_checkpointing: true,
             save_steps: 1,
             max_skipped: 1,

@@ -4,6 +4,7 @@ mod measure;
 mod resume;
 mod rollback;
 mod step;
+mod sums;
 
 pub use resume::Resume;
 
@@ -17,7 +18,7 @@ use super::preflight::{Item, Tokenized, TokenizedItem, preflight};
 use super::schedule::{Schedule, warmup};
 use super::tensorboard::Board;
 use crate::store::{StoreError, write_atomic};
-use crate::student::{Model, ModelConfig, Student, StudentError};
+use crate::student::{Model, ModelConfig, Student, StudentError, device};
 use std::path::{Path, PathBuf};
 
 /// What the caller does for a run.
@@ -144,6 +145,8 @@ struct Run<'a> {
     warmup: usize,
     /// Nothing recorded; its adapters are `numbers.factors`.
     model: Model,
+    /// The same model on the other devices, where there are any.
+    replicas: Vec<Model>,
     numbers: Numbers,
     progress: Progress,
     /// Step and last measurement of the newest checkpoint.
@@ -176,6 +179,15 @@ impl<'a> Run<'a> {
         let corpus: String = tokenized.hash().chars().take(16).collect();
         identity.insert("corpus".into(), format!("{} items (sha256 {corpus})", tokenized.items.len()));
         let (model, fresh) = start_numbers(&student.model.untracked(), config)?;
+        let devices = device::side_by_side(model.device(), config.devices)?;
+        let replicas = devices.iter().skip(1).map(|device| model.on(device)).collect();
+        if config.devices > config.gradient_accumulation_steps {
+            let TrainConfig { devices, gradient_accumulation_steps: forwards, .. } = config;
+            hooks.note(&format!(
+                "train.devices is {devices}, but a step has {forwards} forwards: the rest of the devices has \
+                 nothing to do — raise train.gradient_accumulation_steps"
+            ));
+        }
         let found = resume::take_up(dir, resume, &identity, &fresh.shapes, total, hooks)?;
         let saved = found.as_ref().map(|(found, _)| (found.step, found.evaluated));
         let (progress, numbers) = found.unwrap_or((Progress { identity, ..Progress::default() }, fresh));
@@ -195,6 +207,7 @@ impl<'a> Run<'a> {
             total,
             warmup,
             model,
+            replicas,
             numbers,
             progress,
             saved,
@@ -294,7 +307,7 @@ fn start_numbers(base: &Model, config: &TrainConfig) -> Result<(Model, Numbers),
     let (mut shapes, mut factors) = (Vec::new(), Vec::new());
     for (name, factor) in model.adapters() {
         shapes.push((name, factor.dims()));
-        factors.push(step::floats(factor)?);
+        factors.push(sums::floats(factor)?);
     }
     let adam = AdamW::new(factors.iter().map(Vec::len));
     Ok((model, Numbers { shapes, factors, adam }))

@@ -21,6 +21,7 @@ Keys of [train], with default and range:
   max_grad_norm                1         one norm over all adapters; 0 is off
   micro_batch_size             8         conversations per forward; memory grows with it
   gradient_accumulation_steps  1         forwards per step; every supervised token counts alike
+  devices                      1         GPUs that share the forwards of a step, from --device on
   bf16                         false     products of the frozen weights in bf16; slower on a CPU
   gradient_checkpointing       false     keep only the inputs of blocks: less memory, more time
   sequence_len                 1024      most tokens of a conversation

@@ -39,6 +39,7 @@ pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
         max_grad_norm: train.max_grad_norm,
         micro_batch_size: train.micro_batch_size,
         gradient_accumulation_steps: train.gradient_accumulation_steps,
+        devices: train.devices,
         bf16: train.bf16,
         gradient_checkpointing: train.gradient_checkpointing,
         sequence_len: train.sequence_len,

@@ -22,7 +22,7 @@ const PARENTS: usize = 15;
 
 /// Whether this model computes in f32 on burn's CPU backend, and so with these operations.
 pub(crate) fn runs(model: &Model) -> bool {
-    model.blocks.first().is_some_and(|block| floats(block.linear(0).weight.clone()).is_some())
+    !model.composed && model.blocks.first().is_some_and(|block| floats(block.linear(0).weight.clone()).is_some())
 }
 
 /// The numbers of a tensor in place, if it is f32 on the CPU and outside autodiff.

@@ -1,27 +1,12 @@
 //! One step: forward and backward per micro-batch, one clipped update, one line of the log.
 
 use super::Run;
-use crate::student::{StudentError, share};
+use super::sums::Window;
 use crate::train::checkpoint::{Numbers, Progress, Skip};
 use crate::train::error::TrainError;
 use crate::train::log::{self, LogLine};
 use crate::train::optimizer::{clip, norm, scale};
-use crate::train::{Purpose, stream};
 use burn::tensor::{Tensor, TensorData};
-
-/// The sums over a window: loss, and gradients in the order of the factors.
-type Sums = (f64, Vec<Vec<f32>>);
-
-/// Why a window teaches nothing, and the items to look at.
-type Unusable = (&'static str, Vec<usize>);
-
-/// What the micro-batches of a window came to.
-enum Window {
-    Sums(Sums),
-    Unusable(Unusable),
-    /// The user wants to stop; nothing was changed.
-    Left,
-}
 
 impl Run<'_> {
     /// One window: forward and backward per micro-batch, then one update. Where the user wants to
@@ -39,7 +24,7 @@ impl Run<'_> {
         let learned = match self.sums(step, &batches)? {
             Window::Left => return Err(self.stop()),
             Window::Unusable(unusable) => Err(unusable),
-            Window::Sums((loss, mut gradients)) => {
+            Window::Sums(loss, mut gradients) => {
                 scale(&mut gradients, 1.0 / counted);
                 let length = norm(&gradients);
                 match length.is_finite() {
@@ -80,37 +65,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Summed loss and gradients over the micro-batches; or what was not finite, and in which items.
-    fn sums(&self, step: usize, batches: &[Vec<usize>]) -> Result<Window, TrainError> {
-        let tracked = self.model.tracked();
-        let leaves = tracked.adapters();
-        let mut sum = 0.0;
-        let mut sums: Vec<Vec<f32>> = self.numbers.factors.iter().map(|factor| vec![0.0; factor.len()]).collect();
-        for (number, batch) in batches.iter().enumerate() {
-            if self.hooks.stopped() {
-                return Ok(Window::Left);
-            }
-            let examples: Vec<_> =
-                batch.iter().map(|i| (&self.items[*i].ids[..], self.items[*i].supervised.clone())).collect();
-            let (prefix, mut rows) = share(&examples);
-            rows.iter_mut().zip(batch).for_each(|(row, i)| row.weight = self.items[*i].weight);
-            let mut rng = stream(self.config.seed, Purpose::Dropout, step as u64, number as u64);
-            let loss = tracked.loss_sum(prefix, &rows, (self.config.lora.dropout > 0.0).then_some(&mut rng))?;
-            let value = floats(loss.clone())?.first().copied().unwrap_or(f32::NAN);
-            if !value.is_finite() {
-                return Ok(Window::Unusable(("the loss is not finite", batch.clone())));
-            }
-            sum += f64::from(value);
-            let mut gradients = loss.backward();
-            for ((_, leaf), total) in leaves.iter().zip(&mut sums) {
-                if let Some(gradient) = leaf.grad_remove(&mut gradients) {
-                    total.iter_mut().zip(floats(gradient)?).for_each(|(total, g)| *total += g);
-                }
-            }
-        }
-        Ok(Window::Sums((sum, sums)))
-    }
-
     /// Clips and updates; false where a number overflowed, which must not be saved over good ones.
     fn update(&mut self, mut gradients: Vec<Vec<f32>>, length: f64, rate: f64) -> Result<bool, TrainError> {
         scale(&mut gradients, clip(length, self.config.max_grad_norm));
@@ -124,14 +78,16 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Puts the numbers into the model.
+    /// Puts the numbers into the model, on every device.
     pub fn renew_model(&mut self) -> Result<(), TrainError> {
-        let device = self.model.device().clone();
-        let tensor = |((_, dims), numbers): (&(String, [usize; 2]), &Vec<f32>)| {
-            Tensor::<2>::from_data(TensorData::new(numbers.clone(), *dims), &device)
-        };
-        let factors = self.numbers.shapes.iter().zip(&self.numbers.factors).map(tensor).collect();
-        self.model = self.model.clone().with_adapters(factors)?;
+        for model in std::iter::once(&mut self.model).chain(&mut self.replicas) {
+            let device = model.device().clone();
+            let tensor = |((_, dims), numbers): (&(String, [usize; 2]), &Vec<f32>)| {
+                Tensor::<2>::from_data(TensorData::new(numbers.clone(), *dims), &device)
+            };
+            let factors = self.numbers.shapes.iter().zip(&self.numbers.factors).map(tensor).collect();
+            *model = model.clone().with_adapters(factors)?;
+        }
         Ok(())
     }
 
@@ -177,10 +133,4 @@ impl Run<'_> {
         self.progress.lines.push(line);
         Ok(())
     }
-}
-
-/// The numbers of a tensor.
-pub(super) fn floats<const D: usize>(x: Tensor<D>) -> Result<Vec<f32>, StudentError> {
-    let read = x.try_into_data().map_err(|error| StudentError::Compute(error.to_string()))?;
-    read.try_into_vec::<f32>().map_err(|error| StudentError::Compute(format!("{error:?}")))
 }

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod devices;
 mod diverging;
 mod learning;
 mod measuring;
