@@ -46,6 +46,8 @@ use std::path::{Path, PathBuf};
 pub use config::{Family, ModelConfig};
 pub use error::{Result, StudentError};
 pub use extractor::Reader;
+#[doc(hidden)]
+pub use fused::kernels;
 pub use generate::{Finish, Generated, generate};
 pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};

@@ -11,6 +11,7 @@ mod backward;
 mod buffer;
 mod entropy;
 mod forward;
+pub mod kernels;
 mod product;
 mod tape;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod beginning;
 mod diverging;
 mod learning;
 mod measuring;
