@@ -92,6 +92,21 @@ fn a_merged_model_is_whole_and_scores_as_base_and_adapter() {
 }
 
 #[test]
+fn without_an_adapter_the_model_is_written_with_the_same_scores() {
+    for family in FAMILIES {
+        let (home, model) = (tempfile::tempdir().unwrap(), golden(family));
+        let arguments = ["merge", "--model", model.to_str().unwrap(), "--out", "out", "--json"];
+        let (code, out, said) = call(home.path(), &arguments);
+        assert_eq!(code, 0, "{said}");
+        let told: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&told["layers"], &told["max_deviation"]), (&json!(0), &json!(0.0)), "{told}");
+        let load = |path: &Path| Student::load(path, &Device::flex()).unwrap();
+        let (before, after) = (load(&model), load(&home.path().join("out")));
+        assert_eq!(scores(&before, &[3, 17, 40, 5]), scores(&after, &[3, 17, 40, 5]));
+    }
+}
+
+#[test]
 fn what_deviates_too_far_is_not_written_and_nothing_is_left() {
     let home = tempfile::tempdir().unwrap();
     let (code, out, said) = merge(home.path(), "llama", "adapter", &["--max-deviation", "0"]);

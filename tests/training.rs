@@ -364,3 +364,83 @@ fn the_adapter_is_that_of_the_best_checkpoint_or_on_demand_of_the_last() {
     assert_eq!(code, 0, "{said}");
     assert!(published() == weights(STEPS));
 }
+
+#[test]
+fn a_dry_run_tells_what_every_step_would_learn_and_trains_nothing() {
+    let desk = Desk::new();
+    desk.corpus("out");
+    let told = |more: &[&str]| {
+        let done = desk.command("out", more).stdout(Stdio::piped()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let steps = format!("in 6 steps an epoch\n{STEPS} steps\n");
+    let text = told(&["--dry-run"]);
+    assert!(text.starts_with("12 conversations, 0 left out; ") && text.ends_with(&steps), "{text}");
+    let foreseen: Value = serde_json::from_str(&told(&["--dry-run", "--json"])).unwrap();
+    assert_eq!(desk.names("out").len(), 2, "nothing but corpus and traces: {:?}", desk.names("out"));
+    let steps = foreseen["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), STEPS);
+    let mut epoch: Vec<&str> =
+        steps[..6].iter().flat_map(|step| step.as_array().unwrap()).flat_map(Value::as_str).collect();
+    assert_eq!(epoch.len(), 12);
+    epoch.sort_unstable();
+    epoch.dedup();
+    assert_eq!(epoch.len(), 12, "an epoch holds every conversation once");
+    // What a run refuses, its rehearsal refuses.
+    let (code, said) = desk.train("out", &["--dry-run", "--set", "train.sequence_len=16"]);
+    assert!(code == 4 && said.contains("E206"), "{said}");
+}
+
+#[test]
+fn a_run_may_begin_with_the_adapter_of_another() {
+    let desk = Desk::new();
+    let short = ["--set", "train.max_steps=6", "--set", "train.load_best_model_at_end=false"];
+    let run = |out: &str, more: &[&str]| {
+        desk.corpus(out);
+        desk.train(out, &[&short[..], more].concat())
+    };
+    let (code, said) = run("first", &[]);
+    assert_eq!(code, 0, "{said}");
+    let init = "train.init_adapter=first/adapter";
+    let (code, said) = run("second", &["--set", init]);
+    assert_eq!(code, 0, "{said}");
+    let loss = |out: &str, line: usize| desk.log(out)[line]["loss"].as_f64().unwrap();
+    assert!(loss("second", 0) < loss("first", 0) - 0.1, "{} {}", loss("first", 0), loss("second", 0));
+    // The same command knows that it is done; another beginning is another run.
+    let (code, said) = desk.train("second", &[&short[..], &["--set", init]].concat());
+    assert!(code == 0 && said.contains("train: done before"), "{said}");
+    let (code, said) = desk.train("second", &short);
+    assert!(code == 4 && said.contains("E221") && said.contains("train.init_adapter sha256 was "), "{said}");
+    for (set, says) in [("lora.r=4", "expected [32, 4] scaled by 8"), ("train.init_adapter=none", "E210: train.init_")]
+    {
+        let (code, said) = run("third", &["--set", init, "--set", set]);
+        assert!(code == 4 && said.contains("E210") && said.contains(says), "{code} {said}");
+    }
+}
+
+#[test]
+fn a_corpus_of_gold_needs_no_team() {
+    let desk = Desk::new();
+    let gold = json!({"entities": [{"type": "person", "text": "w4", "start": 3, "end": 5}]});
+    let lines = [json!({"id": "d1", "text": "w3 w4", "gold": gold}), json!({"id": "d2", "text": "w7 w8"})];
+    desk.write("train.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    let distill = |out: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
+        command.args(["distill", "tiny.toml", "--gold", "--out", out, "--json"]).current_dir(desk.0.path());
+        command.output().unwrap()
+    };
+    let done = distill("gold");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((&told["lines"], &told["documents"]), (&json!(1), &json!(1)), "{told}");
+    let corpus: Value = serde_json::from_slice(&desk.bytes("gold", "corpus/train.jsonl")).unwrap();
+    assert_eq!(corpus["messages"].as_array().unwrap().last().unwrap()["content"], json!(r#"{"person":["w4"]}"#));
+    assert_eq!(corpus["meta"]["protocol"], json!("gold"));
+    let (code, said) = desk.train("gold", &["--set", "train.max_steps=1", "--set", "train.sequence_len=4096"]);
+    assert_eq!(code, 0, "{said}");
+    desk.write("train.jsonl", &format!("{}\n", lines[1]));
+    let done = distill("none");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(2) && said.contains("no document carries gold"), "{said}");
+}

@@ -1,7 +1,7 @@
 //! `distill`: traces into a corpus of templates. 3. of the arrow.
 
 use super::session::{self, Experiment, Reporter};
-use super::{Common, Outcome, shards};
+use super::{Common, Outcome, shards, usage};
 use crate::config::Plan;
 use crate::corpus::read_train;
 use crate::eval::{Mode as Match, Rules as Scoring, score};
@@ -19,10 +19,17 @@ use std::path::{Path, PathBuf};
 /// Arguments of `distill`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  understudy distill configs/quickstart.toml --set filter.threshold=0.7")]
+  understudy distill configs/quickstart.toml --set filter.threshold=0.7
+  understudy distill configs/quickstart.toml --gold --out checkpoints/gold   # then: train … --out checkpoints/gold
+
+With --gold the student learns the annotations of data.train: what a team without a fault would teach,
+to compare with. Give it a run directory of its own.")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
+    /// Take the gold of data.train in place of the team's answers; no debate is needed
+    #[arg(long)]
+    gold: bool,
 }
 
 /// What a corpus came to.
@@ -56,6 +63,9 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let plan = session::plan(&args.experiment, common)?;
     let documents = session::corpus(read_train(&plan))?;
     let dev = read_documents(&plan.config().data.dev)?;
+    if args.gold {
+        return gold(&plan, &documents, &dev, common);
+    }
     shards::join(&plan, &documents)?;
     let corpus = distil(&plan, &documents, &dev, &Reporter::new(common))?;
     if common.json {
@@ -71,6 +81,52 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         println!("corpus: {}", plan.output_dir().join("corpus").display());
     }
     Ok(Outcome::Done)
+}
+
+/// Writes a corpus of annotations.
+fn gold(plan: &Plan, documents: &[Document], dev: &[Document], common: &Common) -> Result<Outcome> {
+    let prompts = Prompts::new(plan.schema().clone());
+    let mut lines: Vec<Line> = documents.iter().flat_map(|document| gold_lines(&prompts, document)).collect();
+    if lines.is_empty() {
+        return Err(usage("data.train: no document carries gold, which --gold learns from"));
+    }
+    let capped = cap(&mut lines, plan);
+    let with_gold = documents.iter().filter(|document| document.gold.is_some()).count();
+    let told = format!("{} conversations from the gold of {with_gold} documents\n", lines.len());
+    let card = format!(
+        "# {}: corpus of gold\n\nThe annotations of the training split as `messages` conversations. {told}\n\
+         Licence: that of the documents.\n",
+        plan.config().title
+    );
+    write_corpus(plan, &lines, dev, &card, "gold")?;
+    if common.json {
+        println!("{}", serde_json::json!({ "lines": lines.len(), "documents": with_gold, "capped": capped }));
+    } else {
+        print!("{told}");
+        println!("corpus: {}", plan.output_dir().join("corpus").display());
+    }
+    Ok(Outcome::Done)
+}
+
+/// Leaves out relation questions with an empty answer, beyond their share.
+fn cap(lines: &mut Vec<Line>, plan: &Plan) -> usize {
+    let share = plan.config().filter.negatives_share;
+    cap_empty(lines, Task::Relations, share, |line| hash_bytes(line.meta.documents.concat().as_bytes()))
+}
+
+/// The files of a corpus, its validation part from the gold of the dev split.
+fn write_corpus(plan: &Plan, lines: &[Line], dev: &[Document], card: &str, protocol: &str) -> Result<()> {
+    let out = plan.output_dir();
+    let prompts = Prompts::new(plan.schema().clone());
+    let valid: Vec<Line> = dev.iter().flat_map(|document| gold_lines(&prompts, document)).collect();
+    write_jsonl(&out.join(FILES[0]), lines)?;
+    write_jsonl(&out.join(FILES[1]), &valid)?;
+    write_atomic(&out.join(FILES[2]), dataset_info().as_bytes())?;
+    write_atomic(&out.join(FILES[3]), card.as_bytes())?;
+    let hashes: BTreeMap<&str, String> =
+        BTreeMap::from([("train.jsonl", hash_bytes(&to_jsonl(lines))), ("valid.jsonl", hash_bytes(&to_jsonl(&valid)))]);
+    let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": protocol, "filter": plan.config().filter, "sha256": hashes});
+    Ok(write_atomic(&out.join("corpus/manifest.json"), format!("{manifest:#}\n").as_bytes())?)
 }
 
 /// The files of a corpus, relative to the run directory.
@@ -93,27 +149,15 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
             lines.push(Line { messages, meta });
         }
     }
-    let share = plan.config().filter.negatives_share;
-    let capped =
-        cap_empty(&mut lines, Task::Relations, share, |line| hash_bytes(line.meta.documents.concat().as_bytes()));
+    let capped = cap(&mut lines, plan);
     if lines.is_empty() {
         return Err(session::refused(
             "E304: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl",
         ));
     }
-    let valid: Vec<Line> = dev.iter().flat_map(|document| gold_lines(&prompts, document)).collect();
-    write_jsonl(&out.join(FILES[0]), &lines)?;
-    write_jsonl(&out.join(FILES[1]), &valid)?;
-    write_atomic(&out.join(FILES[2]), dataset_info().as_bytes())?;
     let audit = audit(documents, &traces, &sieved);
     let corpus = Corpus { lines: lines.len(), capped, sieved, audit };
-    write_atomic(&out.join(FILES[3]), card(plan, &corpus, &traces).as_bytes())?;
-    let hashes: BTreeMap<&str, String> = BTreeMap::from([
-        ("train.jsonl", hash_bytes(&to_jsonl(&lines))),
-        ("valid.jsonl", hash_bytes(&to_jsonl(&valid))),
-    ]);
-    let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": plan.config().team.protocol, "filter": plan.config().filter, "sha256": hashes});
-    write_atomic(&out.join("corpus/manifest.json"), format!("{manifest:#}\n").as_bytes())?;
+    write_corpus(plan, &lines, dev, &card(plan, &corpus, &traces), &plan.config().team.protocol)?;
     reporter.say(told(&corpus).trim_end());
     Ok(corpus)
 }

@@ -15,7 +15,7 @@ use crate::store::{Manifest, is_done, read_jsonl, write_atomic};
 use crate::student::{Model, Reader, Student};
 use crate::template::corpus::Line;
 use crate::trace::Trace;
-use crate::train::{Fitted, Hooks, LogLine, Resume, TrainConfig, TrainError, fit};
+use crate::train::{Fitted, Foreseen, Hooks, LogLine, Resume, TrainConfig, TrainError, fit, foresee};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,10 @@ pub struct Args {
     /// corpus; `none` starts anew and sets earlier checkpoints aside; a path names one checkpoint
     #[arg(long, default_value = "auto", value_name = "auto|none|PATH")]
     resume: String,
+    /// Check the corpus and print what would be learned, training nothing; with --json also the
+    /// conversations of every step, by name
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// A trained student, as the report needs it.
@@ -51,6 +55,9 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let dev = splits(&plan)?.dev;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
+    if args.dry_run {
+        return dry_run(&plan, &weights, common);
+    }
     let resume = match args.resume.as_str() {
         "auto" => Resume::Auto,
         "none" => Resume::Anew,
@@ -64,6 +71,39 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         println!("adapter: {}", adapter.display());
     }
     Ok(Outcome::Done)
+}
+
+/// What a run would learn.
+fn dry_run(plan: &Plan, weights: &Path, common: &Common) -> Result<Outcome> {
+    let lines = corpus(plan)?;
+    let config = settings::train_config(plan)?;
+    let student = refusals::student(weights, &config.lora.targets, common)?;
+    let items = settings::items(&lines, plan.config().train.weight_by_confidence);
+    let foreseen = foresee(&student, &items, &config).map_err(coded)?;
+    if common.json {
+        println!("{}", serde_json::to_string(&foreseen)?);
+        return Ok(Outcome::Done);
+    }
+    let Foreseen { items, left_out, tokens, supervised_tokens, longest, steps_per_epoch, steps } = foreseen;
+    println!("{items} conversations, {} left out; the longest has {longest} tokens", left_out.len());
+    println!("{tokens} tokens, {supervised_tokens} of them learned, in {steps_per_epoch} steps an epoch");
+    println!("{} steps", steps.len());
+    Ok(Outcome::Done)
+}
+
+/// The conversations that `distill` left.
+fn corpus(plan: &Plan) -> Result<Vec<Line>> {
+    let corpus = distill::corpus_path(plan.output_dir());
+    read_jsonl(&corpus).context("the corpus has to be there first: understudy distill CONFIG")
+}
+
+/// An error of training with its exit code.
+fn coded(error: TrainError) -> anyhow::Error {
+    match error {
+        TrainError::Stopped { .. } => session::interrupted(),
+        TrainError::Refused(refusal) => session::refused(refusal.to_string()),
+        error => error.into(),
+    }
 }
 
 const ADAPTER: [&str; 3] = ["adapter/adapter_model.safetensors", "adapter/adapter_config.json", "adapter/README.md"];
@@ -81,17 +121,18 @@ pub fn learn(
     reporter: &Reporter,
 ) -> Result<Trained> {
     let out = plan.output_dir();
-    let corpus = distill::corpus_path(out);
-    let lines: Vec<Line> =
-        read_jsonl(&corpus).context("the corpus has to be there first: understudy distill CONFIG")?;
+    let lines = corpus(plan)?;
     let mut wanted = stage("train", plan, &["train", "lora", "base_model", "eval"], &[distill::FILES[0]])?;
     let base_sha256 = weights_hash(weights)?;
     wanted.parts.insert("weights".into(), base_sha256.clone());
+    let config = TrainConfig { base_sha256: Some(base_sha256), ..settings::train_config(plan)? };
+    if let Some(init) = &config.init_adapter {
+        wanted.parts.insert("train.init_adapter".into(), init.sha256.clone());
+    }
     let wanted = Manifest::new(&wanted.stage, wanted.parts);
     if matches!(resume, Resume::Auto | Resume::Renew) && is_done(out, &wanted) {
         reporter.say("train: done before");
     } else {
-        let config = TrainConfig { base_sha256: Some(base_sha256), ..settings::train_config(plan)? };
         let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
         publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
         wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
@@ -116,12 +157,7 @@ fn teach(
     let student = refusals::student(weights, &config.lora.targets, common)?;
     let items = settings::items(lines, plan.config().train.weight_by_confidence);
     let mut hooks = Watch { plan, student: &student, dev, reporter };
-    match fit(&student, &items, config, plan.output_dir(), &plan.config().base_model, resume, &mut hooks) {
-        Ok(fitted) => Ok(fitted),
-        Err(TrainError::Stopped { .. }) => Err(session::interrupted()),
-        Err(TrainError::Refused(refusal)) => Err(session::refused(refusal.to_string())),
-        Err(error) => Err(error.into()),
-    }
+    fit(&student, &items, config, plan.output_dir(), &plan.config().base_model, resume, &mut hooks).map_err(coded)
 }
 
 fn told(fitted: &Fitted) -> String {
@@ -224,7 +260,9 @@ fn points(log: &[LogLine]) -> Vec<TrainingPoint> {
 
 /// What the corpus holds, counted from its lines, and what of the team's answers is not in it.
 fn filtered(lines: &[Line], plan: &Plan) -> Result<Stage> {
-    let traces: Vec<Trace> = read_jsonl(&plan.output_dir().join("traces.jsonl"))?;
+    let path = plan.output_dir().join("traces.jsonl");
+    // A corpus of gold has no debate behind it.
+    let traces: Vec<Trace> = if path.exists() { read_jsonl(&path)? } else { Vec::new() };
     let mut kept: BTreeMap<String, u64> = BTreeMap::new();
     for line in lines {
         let answer = line.messages.last().map_or("", |message| message.content.as_str());

@@ -1,4 +1,5 @@
-//! `merge`: an adapter added into the weights of its model, verified before it gets its name.
+//! `merge`: an adapter added into the weights of its model, verified before it gets its name; without
+//! an adapter, the model alone in another form.
 
 use super::session::{self, Reporter};
 use super::{Coded, Common, Outcome, model, usage};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   understudy merge --model smollm2-135m-instruct --adapter checkpoints/quickstart/adapter --out merged
   understudy extract configs/quickstart.toml texts.jsonl --system base --set base_model=merged
+  understudy merge --model smollm2-135m-instruct --out hf   # the weights alone, for Python
 
 The result is a Hugging Face directory in f32. Its scores on a fixed probe, in memory and read back
 from disk, and its greedy answer are compared with those of model and adapter; if they differ,
@@ -19,9 +21,9 @@ pub struct Args {
     /// The base model: a name that `model fetch` knows, a Hugging Face directory or a GGUF file
     #[arg(long)]
     model: String,
-    /// The adapter, as PEFT or `train` wrote it
+    /// The adapter, as PEFT or `train` wrote it; without one the model is written as it is
     #[arg(long, value_name = "DIR")]
-    adapter: PathBuf,
+    adapter: Option<PathBuf>,
     /// Where the merged model goes
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -48,11 +50,13 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     free(args, &weights)?;
     let reporter = Reporter::new(common);
     let mut student = Student::load(&weights, &session::device(common)?)?;
-    let (adapted, ignored) = student.model.clone().with_peft(&args.adapter)?;
-    ignored
-        .iter()
-        .for_each(|key| reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored")));
-    student.model = adapted;
+    if let Some(adapter) = &args.adapter {
+        let (adapted, ignored) = student.model.clone().with_peft(adapter)?;
+        ignored.iter().for_each(|key| {
+            reporter.say(&format!("warning: adapter_config.json: \"{key}\" is not known and was ignored"))
+        });
+        student.model = adapted;
+    }
     let mut news = |part: &str| {
         reporter.say(&format!("merge: {part}"));
         !session::stopped()
@@ -92,7 +96,7 @@ fn free(args: &Args, weights: &Path) -> Result<()> {
     }
     let real = |path: &Path| path.canonicalize().with_context(|| format!("{}", path.display()));
     let place = real(out)?;
-    for read in [weights, &args.adapter] {
+    for read in [Some(weights), args.adapter.as_deref()].into_iter().flatten() {
         if real(read)?.starts_with(&place) {
             return Err(usage(format!(
                 "--out {}: that would replace {}, which is read",

@@ -25,6 +25,7 @@ pub const CODES: [(&str, u8, &str); 18] = [
     ("E207", 4, "a conversation cannot be turned into tokens"),
     ("E208", 4, "an example's weight is not a number from 0 on"),
     ("E209", 4, "lora.target_modules names the embedding or the head, tied or not"),
+    ("E210", 4, "train.init_adapter is not an adapter of this model and this [lora]"),
     ("E221", 4, "the checkpoints are those of another config or corpus"),
     ("E222", 4, "there is no checkpoint to go on from where --resume names one"),
     ("E301", 4, "training texts stand in dev or test, word for word or nearly"),

@@ -13,6 +13,9 @@ pub struct TrainSection {
     pub num_epochs: usize,
     /// Steps, in place of `num_epochs`. Default none.
     pub max_steps: Option<usize>,
+    /// A PEFT directory whose numbers the adapters begin with; its rank, strength and layers are
+    /// those of `[lora]`. Default none: A is drawn from the seed, B is 0.
+    pub init_adapter: Option<PathBuf>,
     /// Peak learning rate. Default 2e-4.
     pub learning_rate: f64,
     /// `constant`, `constant_with_warmup`, `linear` or `cosine`, as in `transformers`; `constant`
@@ -86,6 +89,7 @@ impl Default for TrainSection {
         TrainSection {
             num_epochs: 3,
             max_steps: None,
+            init_adapter: None,
             learning_rate: 2e-4,
             lr_scheduler: "cosine".into(),
             warmup_ratio: 0.1,
@@ -214,8 +218,14 @@ mod tests {
         rollback_lr_factor = 0.0
         rollback_lr_factor = 2.0
         report_to = ['wandb']";
-    const FREE: [&str; 5] =
-        ["bf16", "gradient_checkpointing", "weight_by_confidence", "load_best_model_at_end", "logging_dir"];
+    const FREE: [&str; 6] = [
+        "bf16",
+        "gradient_checkpointing",
+        "weight_by_confidence",
+        "load_best_model_at_end",
+        "logging_dir",
+        "init_adapter",
+    ];
 
     #[test]
     fn every_key_is_refused_out_of_its_range_by_name() {
@@ -233,7 +243,12 @@ mod tests {
             assert!(said.contains("expected "), "{said}");
             seen.push(key);
         }
-        let section = TrainSection { max_steps: Some(1), logging_dir: Some("x".into()), ..TrainSection::default() };
+        let section = TrainSection {
+            max_steps: Some(1),
+            logging_dir: Some("x".into()),
+            init_adapter: Some("x".into()),
+            ..TrainSection::default()
+        };
         let all = serde_json::to_value(section).unwrap();
         let unseen: Vec<_> = all.as_object().unwrap().keys().filter(|key| !seen.contains(&key.as_str())).collect();
         assert!(unseen.is_empty(), "without a check: {unseen:?}");

@@ -40,8 +40,8 @@ impl Merged {
     }
 }
 
-/// Writes the student, whose model carries an adapter, as a merged model to `out`; what stands
-/// there is replaced. `news` hears each part of the work before it begins, and ends it with `false`.
+/// Writes the student, with its adapter added in where it has one, as a model of its own to `out`;
+/// what stands there is replaced. `news` hears each part of the work before it begins, and ends it with `false`.
 ///
 /// # Errors
 /// A score that differs by more than `max_deviation`, another greedy answer, or what the disk says;
@@ -57,9 +57,6 @@ pub fn merge(
         false => Err(StudentError::Adapter("the merge was stopped; nothing was written".into())),
     };
     let layers = student.model.adapters().len() / 2;
-    if layers == 0 {
-        return Err(StudentError::Adapter("this model has no adapters to merge".into()));
-    }
     say("reading the probe with base and adapter")?;
     let prompt = probe(&student.tokenizer)?;
     let mut read = prompt.clone();

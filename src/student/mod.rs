@@ -53,6 +53,8 @@ pub use engine::{Engine, Request, Settings, Tally, Work};
 pub use constrain::{Closed, Guide, Vocabulary};
 pub use error::{Result, StudentError};
 pub use extractor::{Reader, ReaderOptions};
+#[doc(hidden)]
+pub use fused::kernels;
 pub use generate::{Finish, Generated, generate};
 pub use lora::{LoraConfig, TARGETS};
 pub use loss::{Row, share};

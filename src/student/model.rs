@@ -104,6 +104,13 @@ impl Model {
         all
     }
 
+    /// Name, dimensions and strength of every factor, in the order of [`Model::adapters`].
+    pub(crate) fn adapter_forms(&self) -> Vec<(String, [usize; 2], f64)> {
+        let linears = self.blocks.iter().flat_map(|block| (0..TARGETS.len()).map(|place| block.linear(place)));
+        let scales = linears.filter_map(|linear| linear.adapter.as_ref()).flat_map(|adapter| [adapter.scale; 2]);
+        self.adapters().into_iter().zip(scales).map(|((name, factor), scale)| (name, factor.dims(), scale)).collect()
+    }
+
     /// Puts other numbers into the adapters, in the order of [`Model::adapters`].
     pub fn with_adapters(mut self, factors: Vec<Tensor<2>>) -> Result<Model> {
         let expected = self.adapters();

@@ -32,6 +32,15 @@ pub enum OnDivergence {
     Rollback,
 }
 
+/// Numbers that the adapters begin with, in place of drawn ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InitAdapter {
+    /// A PEFT directory; its rank, strength and layers are those of the run's [`LoraConfig`].
+    pub dir: PathBuf,
+    /// SHA-256 of its tensors, so that a run does not go on from another beginning.
+    pub sha256: String,
+}
+
 /// Everything that decides what is learned from given items, and how it is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainConfig {
@@ -42,6 +51,8 @@ pub struct TrainConfig {
     pub num_epochs: usize,
     /// Optimiser steps, in place of `num_epochs`. Default none.
     pub max_steps: Option<usize>,
+    /// What the adapters begin with. Default none: they are drawn.
+    pub init_adapter: Option<InitAdapter>,
     /// Peak learning rate. Default 2e-4.
     pub learning_rate: f64,
     /// How the rate falls. Default linear.
@@ -107,6 +118,7 @@ impl Default for TrainConfig {
             base_sha256: None,
             num_epochs: 3,
             max_steps: None,
+            init_adapter: None,
             learning_rate: 2e-4,
             schedule: Schedule::default(),
             warmup_ratio: 0.03,
@@ -204,8 +216,10 @@ impl TrainConfig {
     /// Everything here that decides the learned numbers, and the base model. How many devices share
     /// the work, how often one saves, how much is kept, how many failures are borne and when to give up do not.
     pub(super) fn identity(&self, base_name: &str, model: &ModelConfig) -> Identity {
-        // Sixteen digits of the hash are enough to tell two models apart, and to read.
-        let files = self.base_sha256.as_deref().map_or("unknown".into(), |hash| hash.chars().take(16).collect());
+        // Sixteen digits of a hash are enough to tell two models apart, and to read.
+        let short = |hash: &str| hash.chars().take(16).collect::<String>();
+        let files = self.base_sha256.as_deref().map_or("unknown".into(), short);
+        let init = self.init_adapter.as_ref().map_or("none".into(), |init| short(&init.sha256));
         let steps = self.max_steps.map_or_else(|| "none".into(), |steps| steps.to_string());
         let LoraConfig { r, alpha, rslora, dropout, targets } = &self.lora;
         let text = |key: &str, value: &dyn std::fmt::Display| (key.to_owned(), value.to_string());
@@ -227,6 +241,7 @@ impl TrainConfig {
             text("train.evals_per_epoch", &self.evals_per_epoch),
             text("train.excess_length_strategy", &format!("{:?}", self.excess_length).to_lowercase()),
             text("train.gradient_accumulation_steps", &self.gradient_accumulation_steps),
+            text("train.init_adapter sha256", &init),
             text("train.learning_rate", &self.learning_rate),
             text("train.loraplus_lr_ratio", &self.loraplus_lr_ratio),
             text("train.lr_scheduler", &self.schedule.name()),
@@ -284,6 +299,7 @@ mod tests {
         let lora = |lora: LoraConfig| TrainConfig { lora, ..good.clone() };
         let deciding = [
             TrainConfig { base_sha256: Some("x".into()), ..good.clone() },
+            TrainConfig { init_adapter: Some(InitAdapter { dir: "x".into(), sha256: "1".into() }), ..good.clone() },
             TrainConfig { num_epochs: 4, ..good.clone() },
             TrainConfig { max_steps: Some(4), ..good.clone() },
             TrainConfig { learning_rate: 2.5e-4, ..good.clone() },

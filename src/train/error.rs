@@ -9,7 +9,8 @@ use std::fmt;
 pub struct Refusal {
     /// `E201` no item, `E202` no supervised token, `E203` end of turn not supervised, `E204` the
     /// beginning of text stands twice, `E205` the prompt is not what the training ids begin with,
-    /// `E206` over-length, `E207` cannot be turned into tokens, `E208` unusable weight,
+    /// `E206` over-length, `E207` cannot be turned into tokens, `E208` unusable weight, `E209` and
+    /// `E210` adapters that this model cannot have or begin with,
     /// `E221` the checkpoints are those of another config or corpus, `E222` no checkpoint to go on
     /// from where one was named.
     pub code: &'static str,

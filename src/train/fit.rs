@@ -1,11 +1,14 @@
 //! The loop: windows of micro-batches, one clipped AdamW step each, measured and saved on the way.
 
+mod begin;
+mod foresee;
 mod measure;
 mod resume;
 mod rollback;
 mod step;
 mod sums;
 
+pub use foresee::{Foreseen, foresee};
 pub use resume::Resume;
 
 use super::batches::Order;
@@ -13,7 +16,6 @@ use super::checkpoint::{self, Numbers, Progress, Repeated};
 use super::config::TrainConfig;
 use super::error::{Refusal, TrainError};
 use super::log::{self, Clock, LogLine};
-use super::optimizer::AdamW;
 use super::preflight::{Item, Tokenized, TokenizedItem, preflight};
 use super::schedule::{Schedule, warmup};
 use super::tensorboard::Board;
@@ -178,7 +180,8 @@ impl<'a> Run<'a> {
         let mut identity = config.identity(base_name, student.model.config());
         let corpus: String = tokenized.hash().chars().take(16).collect();
         identity.insert("corpus".into(), format!("{} items (sha256 {corpus})", tokenized.items.len()));
-        let (model, fresh) = start_numbers(&student.model.untracked(), config)?;
+        let (model, fresh, ignored) = begin::begin(&student.model.untracked(), config)?;
+        ignored.iter().for_each(|key| hooks.note(&format!("warning: train.init_adapter: \"{key}\" was ignored")));
         let devices = device::side_by_side(model.device(), config.devices)?;
         let replicas = devices.iter().skip(1).map(|device| model.on(device)).collect();
         if config.devices > config.gradient_accumulation_steps {
@@ -298,19 +301,6 @@ impl<'a> Run<'a> {
             resumed_from,
         })
     }
-}
-
-/// The model with fresh adapters, and their numbers.
-fn start_numbers(base: &Model, config: &TrainConfig) -> Result<(Model, Numbers), StudentError> {
-    let base = if config.bf16 { base.clone().in_bf16() } else { base.clone() };
-    let model = base.adapted(&config.lora, config.seed)?.recomputing(config.gradient_checkpointing);
-    let (mut shapes, mut factors) = (Vec::new(), Vec::new());
-    for (name, factor) in model.adapters() {
-        shapes.push((name, factor.dims()));
-        factors.push(sums::floats(factor)?);
-    }
-    let adam = AdamW::new(factors.iter().map(Vec::len));
-    Ok((model, Numbers { shapes, factors, adam }))
 }
 
 /// Weights of the linear layers of all blocks.

@@ -15,9 +15,9 @@ mod schedule;
 mod tensorboard;
 mod tests;
 
-pub use config::{ExcessLength, OnDivergence, TrainConfig};
+pub use config::{ExcessLength, InitAdapter, OnDivergence, TrainConfig};
 pub use error::{Refusal, TrainError};
-pub use fit::{Fitted, Hooks, Resume, best_model, fit};
+pub use fit::{Fitted, Foreseen, Hooks, Resume, best_model, fit, foresee};
 pub use log::LogLine;
 pub use preflight::{Inspection, Item, Part, SeenToken, Tokenized, TokenizedItem, check_targets, inspect, preflight};
 pub use schedule::Schedule;

@@ -10,6 +10,7 @@ Ctrl-C saves and exits with 130; the same command goes on from there, to the sam
 Keys of [train], with default and range:
   num_epochs                   3         passes over the corpus; 1 or more
   max_steps                    none      steps, in place of num_epochs; 1 or more
+  init_adapter                 none      a PEFT directory that the adapters begin with
   learning_rate                2e-4      peak; above 0, at most 1
   lr_scheduler                 cosine    constant (no warm-up), constant_with_warmup, linear, cosine
   warmup_ratio                 0.1       share of the steps that warm up from 0; 0 to 1
@@ -46,14 +47,19 @@ mod tests {
 
     #[test]
     fn the_help_names_every_key_and_its_default() {
-        let set = TrainSection { max_steps: Some(1), logging_dir: Some("OUT/runs".into()), ..TrainSection::default() };
+        let set = TrainSection {
+            max_steps: Some(1),
+            init_adapter: Some("x".into()),
+            logging_dir: Some("OUT/runs".into()),
+            ..TrainSection::default()
+        };
         let keys = serde_json::to_value(set).unwrap();
         for (key, default) in keys.as_object().unwrap() {
             let line = HELP.lines().find(|line| line.trim_start().starts_with(&format!("{key} ")));
             let shown = line.unwrap_or_else(|| panic!("{key} is missing")).split_whitespace().nth(1).unwrap();
             let written = default.to_string();
             let same = match default {
-                _ if key == "max_steps" => shown == "none",
+                _ if key == "max_steps" || key == "init_adapter" => shown == "none",
                 serde_json::Value::String(text) => shown == text,
                 serde_json::Value::Number(number) => shown.parse::<f64>().ok() == number.as_f64(),
                 _ => shown == written,

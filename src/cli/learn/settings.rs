@@ -1,10 +1,13 @@
 //! From the experiment and the corpus to what a training run is given.
 
+use crate::cli::session;
 use crate::config::{ConfigError, Plan};
+use crate::store::hash_file;
 use crate::student::LoraConfig;
 use crate::template::corpus::Line;
-use crate::train::{ExcessLength, Item, OnDivergence, Schedule, TrainConfig};
+use crate::train::{ExcessLength, InitAdapter, Item, OnDivergence, Schedule, TrainConfig};
 use anyhow::Result;
+use std::path::Path;
 
 /// The conversations, each named by its line; weighted by the team's confidence if that is asked for.
 pub fn items(lines: &[Line], by_confidence: bool) -> Vec<Item> {
@@ -14,6 +17,15 @@ pub fn items(lines: &[Line], by_confidence: bool) -> Vec<Item> {
         weight: if by_confidence { line.meta.confidence as f32 } else { 1.0 },
     };
     lines.iter().enumerate().map(item).collect()
+}
+
+fn init_adapter(dir: &Path) -> Result<InitAdapter> {
+    let read = hash_file(&dir.join("adapter_model.safetensors"));
+    let sha256 = read.map_err(|error| {
+        let place = dir.display();
+        session::refused(format!("E210: train.init_adapter {place}: expected a directory that PEFT wrote; {error}"))
+    })?;
+    Ok(InitAdapter { dir: dir.to_owned(), sha256 })
 }
 
 /// The settings of a plan.
@@ -28,6 +40,7 @@ pub fn train_config(plan: &Plan) -> Result<TrainConfig> {
         base_sha256: None,
         num_epochs: train.num_epochs,
         max_steps: train.max_steps,
+        init_adapter: train.init_adapter.as_deref().map(init_adapter).transpose()?,
         learning_rate: train.learning_rate,
         schedule,
         warmup_ratio: train.warmup_ratio,

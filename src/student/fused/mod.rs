@@ -12,6 +12,7 @@ mod buffer;
 mod entropy;
 mod forward;
 mod lanes;
+pub mod kernels;
 mod product;
 mod tape;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a run does when it diverges: it ends, or goes back once and takes smaller steps.
 
-use super::{Run, start_numbers};
+use super::Run;
+use super::begin::begin;
 use crate::train::checkpoint::{self, Progress, Rollback};
 use crate::train::config::OnDivergence;
 use crate::train::error::TrainError;
@@ -28,7 +29,7 @@ impl Run<'_> {
         let found = checkpoint::last_before(self.dir, before, &identity, &self.numbers.shapes, self.total)?;
         let (mut progress, numbers) = match found {
             Some(found) => found,
-            None => (Progress { identity, ..Progress::default() }, start_numbers(&self.model, self.config)?.1),
+            None => (Progress { identity, ..Progress::default() }, begin(&self.model, self.config)?.1),
         };
         let (to, factor) = (progress.step, self.config.rollback_lr_factor);
         progress.skips = std::mem::take(&mut self.progress.skips);

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod devices;
+mod beginning;
 mod diverging;
 mod learning;
 mod measuring;
