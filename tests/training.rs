@@ -424,7 +424,7 @@ fn a_corpus_of_gold_needs_no_team() {
     let desk = Desk::new();
     let gold = json!({"entities": [{"type": "person", "text": "w4", "start": 3, "end": 5}]});
     let lines = [json!({"id": "d1", "text": "w3 w4", "gold": gold}), json!({"id": "d2", "text": "w7 w8"})];
-    desk.write("train.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    desk.write("train.jsonl", &lines.clone().map(|line| format!("{line}\n")).concat());
     let distill = |out: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
         command.args(["distill", "tiny.toml", "--gold", "--out", out, "--json"]).current_dir(desk.0.path());

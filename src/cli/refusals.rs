@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Code, exit code, and what it stands for. A code never changes its meaning.
-pub const CODES: [(&str, u8, &str); 18] = [
+pub const CODES: [(&str, u8, &str); 19] = [
     ("E001", 2, "the config has a key that nobody knows"),
     ("E101", 4, "the weights of a model known by name are not in the cache"),
     ("E201", 4, "there is no example to learn from"),

@@ -93,7 +93,7 @@ impl Answer {
     }
 
     fn force(&mut self, pen: Pen) -> usize {
-        let before = self.ids.len();
+        let mut forced = 0;
         if pen.force
             && self.finish.is_none()
             && let (Some(guide), Some(vocabulary)) = (&self.guide, pen.vocabulary)
@@ -101,10 +101,11 @@ impl Answer {
             for id in guide.forced(pen.tokenizer, vocabulary) {
                 if self.finish.is_none() {
                     self.write(id, None, pen);
+                    forced += 1;
                 }
             }
         }
-        self.ids.len() - before
+        forced
     }
 
     /// Writes one token and sees whether it is the last.

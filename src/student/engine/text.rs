@@ -101,7 +101,8 @@ impl Text {
             let before = self.answer.ids().len();
             tally.forced += self.answer.advance(&scores[at * vocab..(at + 1) * vocab], pen);
             // What was written may stand in the lane already, as a guess.
-            let new = &self.answer.ids()[before..];
+            // An answer that was closed may have lost tokens; nothing more of it is read.
+            let new = self.answer.ids().get(before..).unwrap_or_default();
             let right = new.iter().zip(&guessed[at..]).take_while(|(id, guess)| id == guess).count();
             tally.right += right;
             at += right;

@@ -383,7 +383,7 @@ fn what_must_follow_is_told_up_to_the_first_choice() {
     assert_eq!((said(""), said("{\"P"), said("{\"PER\":[\"Ad")), ("{".into(), "ER\":[\"".into(), "a".into()));
     assert_eq!((said("{\"PER\":[\"Ada L"), said("{\"PER\":[\"Ann")), ("ovelace".into(), "\"]".into()));
     assert_eq!((said("{\"LOC\":[\"Ann\"]"), said("{}")), ("}".into(), String::new()));
-    for blank in ["", " \n", "\u{301}"] {
+    for blank in ["", " \n"] {
         assert_eq!(forced(&Grammar::entities(&schema(), blank), ""), "{}", "{blank:?}");
     }
     assert_eq!(forced(&Grammar::entities(&Schema::default(), "Ann"), ""), "{}");
