@@ -139,6 +139,11 @@ fn team_checks(plan: &Plan, common: &Common) -> Vec<Check> {
         let read = store.load(cassette).map(|count| format!("{}: {count} recorded answers", cassette.display()));
         checks.push(check("cassette", read.map_err(Into::into)));
     }
+    if let Some(name) = &team.local {
+        let path = if model::is_known(name) { model::student_path(name) } else { Ok(name.into()) };
+        let read = path.and_then(|path| Ok(ChatTokenizer::open(&path)?));
+        checks.push(check("team.local", read.map(|_| format!("{name} answers in this process"))));
+    }
     let servers = team.servers();
     if common.offline && servers.iter().any(|url| !servers::is_local(url)) {
         let found = "not asked, because of --offline".into();

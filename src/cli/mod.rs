@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod estimate;
 pub mod extract;
 pub mod learn;
+pub mod local;
 pub mod merge;
 pub mod model;
 pub mod refusals;

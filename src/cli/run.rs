@@ -161,6 +161,9 @@ fn dry_run(plan: &Plan, splits: &Splits) -> Result<String> {
         text += &format!("  6. {system} over {} test documents: {asked}\n", splits.test.len());
         text += &counted(system, &splits.test)?;
     }
+    if let Some(local) = &config.team.local {
+        text += &format!("  answers of {local} in this process: no cost\n");
+    }
     match (config.team.servers().join(", "), &config.team.cassette) {
         (urls, _) if !urls.is_empty() => text += &format!("  live answers from {urls}\n"),
         (_, Some(cassette)) => text += &format!("  replay of {}: no cost\n", cassette.display()),

@@ -41,12 +41,17 @@ pub fn client(plan: &Plan, common: &Common, spending: &Spending, shard: Option<S
         store.load(cassette).context("reading team.cassette")?;
     }
     let own = plan.output_dir().join(shard.map_or("answers".into(), |shard| shard.named("answers")) + ".jsonl");
-    let live = !team.servers().is_empty();
+    let live = !team.servers().is_empty() || team.local.is_some();
     for log in answer_logs(plan.output_dir())?.iter().filter(|log| !live || **log != own) {
         store.load(log).context("reading answers of this run")?;
     }
     if !live {
         return Ok(Client::replay(store));
+    }
+    if let Some(name) = &team.local {
+        let local = super::local::load(plan, name, common)?;
+        store.open_log(&own).context("opening the answers of this run")?;
+        return Ok(Client::local(store, local));
     }
     let mut endpoints = endpoints(plan, common)?;
     hold_to_schema(plan, &mut endpoints)?;

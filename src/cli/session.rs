@@ -178,6 +178,24 @@ impl Reporter {
         }
     }
 
+    /// How many of something are done, where nobody knows how many there are; every two seconds.
+    pub fn count(&self, what: &str, done: usize) {
+        let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let now = Instant::now();
+        if last.what != what {
+            *last = Last { what: what.to_string(), began: now, told: now };
+        }
+        if now - last.told < Duration::from_secs(2) {
+            return;
+        }
+        last.told = now;
+        match self.style {
+            Progress::None => {}
+            Progress::Json => eprintln!("{}", serde_json::json!({"what": what, "done": done})),
+            Progress::Auto | Progress::Plain => eprintln!("  {what}: {done}"),
+        }
+    }
+
     /// One line of news.
     pub fn say(&self, line: &str) {
         match self.style {

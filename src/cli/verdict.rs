@@ -121,8 +121,7 @@ fn student_predictions(
     } else {
         student.model.clone()
     };
-    let reader =
-        Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), session::reading(plan));
+    let reader = Reader::new(name, &model, &student.tokenizer, plan.schema().clone(), session::reading(plan));
     let mut predictions = Vec::new();
     // In parts, so that there is progress to see and Ctrl-C is heard.
     for part in test.chunks(32) {

@@ -78,6 +78,10 @@ pub struct TeamSection {
     /// fewest in flight, and a server that fails is set aside for a while. Default: none.
     #[serde(default)]
     pub base_urls: Vec<String>,
+    /// A model that this program runs itself in the place of a server: a name that `model fetch`
+    /// knows, a Hugging Face directory or a GGUF file. It answers greedily. Default: none.
+    #[serde(default)]
+    pub local: Option<String>,
     /// Environment variable that holds the API key. Default `OPENAI_API_KEY`.
     #[serde(default = "api_key_env")]
     pub api_key_env: String,
@@ -201,14 +205,7 @@ impl Default for FilterSection {
 impl Default for EvalSection {
     fn default() -> EvalSection {
         let systems = ["base", "aeio", "type_agents", "crossagentie"].map(str::to_string).to_vec();
-        EvalSection {
-            systems,
-            max_new_tokens: 128,
-            constrained: true,
-            lanes: 64,
-            replicates: 2000,
-            max_failures: 5,
-        }
+        EvalSection { systems, max_new_tokens: 128, constrained: true, lanes: 64, replicates: 2000, max_failures: 5 }
     }
 }
 

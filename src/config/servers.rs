@@ -13,9 +13,16 @@ pub(super) fn check(team: &TeamSection) -> Result<(), ConfigError> {
         ));
     }
     let servers = team.servers();
-    if team.cassette.is_none() && servers.is_empty() {
+    if team.local.is_some() && !servers.is_empty() {
         return Err(ConfigError(
-            "team has neither cassette (recorded answers) nor base_url (a server); give one".into(),
+            "team.local (a model in this process) and a server are both given; keep one of the two".into(),
+        ));
+    }
+    if team.cassette.is_none() && team.local.is_none() && servers.is_empty() {
+        return Err(ConfigError(
+            "team has neither cassette (recorded answers) nor base_url (a server) nor local (a model in this process); \
+             give one"
+                .into(),
         ));
     }
     for (at, url) in servers.iter().enumerate() {

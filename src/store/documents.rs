@@ -1,9 +1,11 @@
 //! Documents and predictions as JSON Lines.
 
+use super::jsonl::each_line;
 use super::{StoreError, read_jsonl, to_jsonl, write_jsonl};
 use crate::ie::record::{ExtractionRecord, PredictionRecord};
 use crate::ie::{Document, Prediction};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -23,24 +25,32 @@ struct DocumentRecord {
 /// # Errors
 /// The first document that does not fit, by file and ordinal.
 pub fn read_documents(path: &Path) -> Result<Vec<Document>, StoreError> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut documents = Vec::new();
-    for (at, record) in read_jsonl::<DocumentRecord>(path)?.into_iter().enumerate() {
-        if let Some(first) = seen.insert(record.id.clone(), at + 1) {
-            let message = format!(
-                "document {}: the id \"{}\" is taken by document {first}; ids must be unique",
-                at + 1,
-                record.id
-            );
-            return Err(StoreError::file(path, message));
+    each_document(path)?.collect()
+}
+
+/// The documents of [`read_documents`] one by one. Of those behind only a hash of the id is held.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub fn each_document(path: &Path) -> Result<impl Iterator<Item = Result<Document, StoreError>> + use<>, StoreError> {
+    let (mut seen, shown) = (HashMap::new(), path.to_owned());
+    let read = move |(at, record): (usize, Result<DocumentRecord, StoreError>)| {
+        let DocumentRecord { id, text, gold, meta } = record?;
+        let digest: [u8; 16] = std::array::from_fn({
+            let digest = Sha256::digest(id.as_bytes());
+            move |place| digest[place]
+        });
+        if let Some(first) = seen.insert(digest, at + 1) {
+            let message =
+                format!("document {}: the id \"{id}\" is taken by document {first}; ids must be unique", at + 1);
+            return Err(StoreError::file(&shown, message));
         }
-        let gold = record.gold.map(|gold| gold.read(&record.text)).transpose();
-        let gold = gold.map_err(|error| StoreError::file(path, format!("document \"{}\": gold {error}", record.id)))?;
-        let meta =
-            if record.meta.is_empty() { String::new() } else { serde_json::Value::Object(record.meta).to_string() };
-        documents.push(Document { id: record.id, text: record.text, gold, meta });
-    }
-    Ok(documents)
+        let gold = gold.map(|gold| gold.read(&text)).transpose();
+        let gold = gold.map_err(|error| StoreError::file(&shown, format!("document \"{id}\": gold {error}")))?;
+        let meta = if meta.is_empty() { String::new() } else { serde_json::Value::Object(meta).to_string() };
+        Ok(Document { id, text, gold, meta })
+    };
+    Ok(each_line::<DocumentRecord>(path)?.enumerate().map(read))
 }
 
 /// Writes documents, atomically.

@@ -15,28 +15,58 @@ const LONGEST_LINE: u64 = 64 << 20;
 /// # Errors
 /// The first line that does not parse, by file and number.
 pub fn read_jsonl<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, StoreError> {
-    let mut lines = open(path)?;
-    let mut values = Vec::new();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let read =
-            lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(StoreError::io(path, "reading"))?;
-        if read == 0 {
-            break;
+    each_line(path)?.collect()
+}
+
+/// The values of [`read_jsonl`] one by one; ends behind the first error.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub fn each_line<T: DeserializeOwned>(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<T, StoreError>> + use<T>, StoreError> {
+    let (mut lines, path) = (open(path)?, path.to_owned());
+    let (mut line, mut number, mut ended) = (Vec::new(), 0, false);
+    Ok(std::iter::from_fn(move || {
+        while !ended {
+            number += 1;
+            match read_line(&mut lines, &mut line, &path, number) {
+                Ok(None) => ended = true,
+                Ok(Some("")) => {}
+                Ok(Some(text)) => {
+                    let value = serde_json::from_str(text);
+                    ended = value.is_err();
+                    return Some(value.map_err(|error| StoreError::line(&path, number, error.to_string())));
+                }
+                Err(error) => {
+                    ended = true;
+                    return Some(Err(error));
+                }
+            }
         }
-        if read as u64 == LONGEST_LINE {
-            return Err(StoreError::line(path, number, format!("the line is longer than {} MiB", LONGEST_LINE >> 20)));
-        }
-        let text = std::str::from_utf8(&line)
-            .map_err(|error| StoreError::line(path, number, format!("not UTF-8: {error}")))?;
-        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
-        if text.trim().is_empty() {
-            continue;
-        }
-        values.push(serde_json::from_str(text).map_err(|error| StoreError::line(path, number, error.to_string()))?);
+        None
+    }))
+}
+
+/// The next line without white space at its ends; `None` behind the last.
+fn read_line<'l>(
+    lines: &mut dyn BufRead,
+    line: &'l mut Vec<u8>,
+    path: &Path,
+    number: usize,
+) -> Result<Option<&'l str>, StoreError> {
+    line.clear();
+    let read = lines.take(LONGEST_LINE).read_until(b'\n', line).map_err(StoreError::io(path, "reading"))?;
+    if read == 0 {
+        return Ok(None);
     }
-    Ok(values)
+    if read as u64 == LONGEST_LINE {
+        return Err(StoreError::line(path, number, format!("the line is longer than {} MiB", LONGEST_LINE >> 20)));
+    }
+    let text =
+        std::str::from_utf8(line).map_err(|error| StoreError::line(path, number, format!("not UTF-8: {error}")))?;
+    let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+    Ok(Some(text.trim()))
 }
 
 /// One line a value, each closed by a newline.

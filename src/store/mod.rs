@@ -12,7 +12,9 @@ mod writer;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
 pub use atomic::write_atomic;
-pub use documents::{document_line, read_documents, read_predictions, write_documents, write_predictions};
+pub use documents::{
+    document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,
+};
 pub use hash::{hash_bytes, hash_file};
 pub use jsonl::{open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};

@@ -49,8 +49,8 @@ use burn::tensor::Device;
 use std::path::{Path, PathBuf};
 
 pub use config::{Family, ModelConfig};
-pub use engine::{Engine, Request, Settings, Tally, Work};
 pub use constrain::{Closed, Guide, Vocabulary};
+pub use engine::{Engine, Request, Settings, Tally, Work};
 pub use error::{Result, StudentError};
 pub use extractor::{Reader, ReaderOptions};
 #[doc(hidden)]

@@ -15,9 +15,9 @@
 mod answer;
 mod lookup;
 mod shared;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use super::constrain::Vocabulary;
 use super::error::Result;
@@ -26,8 +26,8 @@ use super::generate::{Generated, decode};
 use super::model::Model;
 use super::tokenizer::ChatTokenizer;
 use crate::template::answer::Grammar;
-use rayon::prelude::*;
 pub(super) use answer::{Answer, Pen};
+use rayon::prelude::*;
 use shared::Shared;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Default for Settings {
 }
 
 /// What an engine did since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
     /// Passes through the model.
     pub passes: usize,
@@ -127,7 +127,15 @@ impl<'a> Engine<'a> {
     pub fn new(model: &Model, tokenizer: &'a ChatTokenizer, settings: Settings) -> Result<Engine<'a>> {
         let model = model.untracked();
         let (decoder, vocabulary) = (Decoder::of(&model)?, Vocabulary::of(tokenizer).ok().map(Arc::new));
-        Ok(Engine { model, tokenizer, vocabulary, decoder, shared: Shared::default(), settings, tally: Tally::default() })
+        Ok(Engine {
+            model,
+            tokenizer,
+            vocabulary,
+            decoder,
+            shared: Shared::default(),
+            settings,
+            tally: Tally::default(),
+        })
     }
 
     /// The tokens' bytes, which a grammar needs.

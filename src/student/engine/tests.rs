@@ -148,7 +148,10 @@ fn of_bytes(vocab: usize) -> Model {
 fn constrained_answers_read_without_repairs_whichever_way_they_were_written() {
     let merges = [("p", "e"), ("a", "n"), ("\"", ":"), ("\":", "["), ("[", "\""), ("{", "\"")];
     let merges: Vec<(String, String)> = merges.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-    let tokenizer = byte_level(&merges, json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}));
+    let tokenizer = byte_level(
+        &merges,
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+    );
     let model = of_bytes(tokenizer.vocab());
     let texts = ["Ann met Bob in Paris.", "王芳 said \"no\" to Ann, Ann and Bob", "It rained.", "x"];
     let requests: Vec<Request> = (texts.iter().cycle().zip([50, 24, 3, 0, 50, 9, 50]))

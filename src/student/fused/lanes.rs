@@ -154,7 +154,8 @@ impl Decoder {
         let (heads, d_model) = (self.heads, self.d_model);
         let places = places(pieces);
         let tokens: usize = places.iter().map(|place| place.length).sum();
-        let positions: Vec<usize> = pieces.iter().flat_map(|p| p.lane.tokens()..p.lane.tokens() + p.tokens.len()).collect();
+        let positions: Vec<usize> =
+            pieces.iter().flat_map(|p| p.lane.tokens()..p.lane.tokens() + p.tokens.len()).collect();
         let turns = self.rope.turns(&positions);
         let crowds = crowds(pieces, &places);
 
@@ -210,7 +211,9 @@ impl Decoder {
         let wanted: Vec<usize> = pieces
             .iter()
             .zip(places)
-            .flat_map(|(piece, place)| place.start + place.length - piece.scored.min(place.length)..place.start + place.length)
+            .flat_map(|(piece, place)| {
+                place.start + place.length - piece.scored.min(place.length)..place.start + place.length
+            })
             .collect();
         let mut last = Buffer::new(wanted.len() * self.d_model);
         for (row, from) in last.chunks_exact_mut(self.d_model).zip(&wanted) {
@@ -254,7 +257,9 @@ impl Decoder {
         let far_tasks: Vec<(&Crowd, usize, &[usize])> = crowds
             .all
             .iter()
-            .flat_map(|crowd| crowd.tokens.chunks(QUERIES).flat_map(move |part| (0..kv).map(move |head| (crowd, head, part))))
+            .flat_map(|crowd| {
+                crowd.tokens.chunks(QUERIES).flat_map(move |part| (0..kv).map(move |head| (crowd, head, part)))
+            })
             .collect();
         let far: Vec<Found> = far_tasks
             .par_iter()
@@ -316,7 +321,13 @@ impl Decoder {
         let mut scores = vec![0f32; rows * columns];
         let keys = Matrix::new(&pair.keys[..columns * dim], columns, dim).t();
         let factor = 1.0 / (dim as f32).sqrt();
-        product_here(Target::new(&mut scores, rows, columns), Onto::Nothing, factor, Matrix::new(queries, rows, dim), keys);
+        product_here(
+            Target::new(&mut scores, rows, columns),
+            Onto::Nothing,
+            factor,
+            Matrix::new(queries, rows, dim),
+            keys,
+        );
         let log_sums = scores
             .chunks_exact_mut(columns)
             .enumerate()

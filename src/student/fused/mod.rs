@@ -11,8 +11,8 @@ mod backward;
 mod buffer;
 mod entropy;
 mod forward;
-mod lanes;
 pub mod kernels;
+mod lanes;
 mod product;
 mod tape;
 #[cfg(test)]

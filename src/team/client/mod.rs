@@ -2,6 +2,7 @@
 
 mod fleet;
 mod http;
+mod local;
 mod pace;
 mod probe;
 mod retry;
@@ -11,6 +12,7 @@ mod wire;
 
 pub use fleet::Fleet;
 pub use http::{Endpoint, HttpClient};
+pub use local::{Heard, Local};
 pub use pace::{DENSITY, Limits, Price, Spent};
 pub use probe::Capabilities;
 
@@ -73,8 +75,12 @@ impl From<StoreError> for ClientError {
 pub struct Client {
     store: AnswerStore,
     fleet: Option<Fleet>,
+    local: Option<Box<dyn Local>>,
     stop: &'static AtomicBool,
 }
+
+/// Requests that a model in this process is given at once: as many as its engine looks ahead.
+const LOCAL_PLACES: usize = 128;
 
 /// Set by Ctrl-C: no new request is sent, what was answered is kept.
 pub static STOP: AtomicBool = AtomicBool::new(false);
@@ -82,12 +88,17 @@ pub static STOP: AtomicBool = AtomicBool::new(false);
 impl Client {
     /// Answers from the store alone.
     pub fn replay(store: AnswerStore) -> Client {
-        Client { store, fleet: None, stop: &STOP }
+        Client { store, fleet: None, local: None, stop: &STOP }
     }
 
     /// Answers from the store first, else from the servers.
     pub fn live(store: AnswerStore, fleet: Fleet) -> Client {
-        Client { store, fleet: Some(fleet), stop: &STOP }
+        Client { store, fleet: Some(fleet), local: None, stop: &STOP }
+    }
+
+    /// Answers from the store first, else from a model in this process.
+    pub fn local(store: AnswerStore, local: Box<dyn Local>) -> Client {
+        Client { store, fleet: None, local: Some(local), stop: &STOP }
     }
 
     /// The answers behind it.
@@ -102,7 +113,10 @@ impl Client {
 
     /// Requests that may be in flight at once; 0 in a replay.
     pub fn places(&self) -> usize {
-        self.fleet.as_ref().map_or(0, Fleet::places)
+        match &self.local {
+            Some(_) => LOCAL_PLACES,
+            None => self.fleet.as_ref().map_or(0, Fleet::places),
+        }
     }
 
     /// Why nobody is asked any more: a limit was reached, no server answers, or answers cannot be
@@ -157,22 +171,30 @@ impl Client {
         keys: &[&str],
         tell: &(dyn Fn() + Sync),
     ) -> Option<Vec<Result<StoredAnswer, ClientError>>> {
-        let fleet = self.fleet.as_ref()?;
+        if self.fleet.is_none() && self.local.is_none() {
+            return None;
+        }
         if open.is_empty() {
             return Some(Vec::new());
         }
         let slots: Vec<OnceLock<Result<StoredAnswer, ClientError>>> = open.iter().map(|_| OnceLock::new()).collect();
-        fleet.answer_all(open, self.stop, &|at, heard| {
+        let halt = |error: &StoreError| self.fleet.iter().for_each(|fleet| fleet.halt(error.to_string()));
+        let hear = |at: usize, heard: Result<StoredAnswer, ClientError>| {
             let kept = heard.and_then(|answer| {
                 let kept = self.store.keep(keys[at], open[at], answer);
-                Ok(kept.inspect_err(|error| fleet.halt(error.to_string()))?)
+                Ok(kept.inspect_err(halt)?)
             });
             // Each request is heard once.
             let _ = slots[at].set(kept);
             tell();
-        });
+        };
+        match (&self.fleet, &self.local) {
+            (Some(fleet), _) => fleet.answer_all(open, self.stop, &hear),
+            (None, Some(local)) => local.answer_all(open, self.stop, &hear),
+            (None, None) => {}
+        }
         if let Err(error) = self.store.settle() {
-            fleet.halt(error.to_string());
+            halt(&error);
         }
         let heard = slots.into_iter().map(|slot| slot.into_inner().unwrap_or(Err(ClientError::Interrupted)));
         Some(heard.collect())

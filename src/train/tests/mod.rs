@@ -2,8 +2,8 @@
 
 #![cfg(test)]
 
-mod devices;
 mod beginning;
+mod devices;
 mod diverging;
 mod learning;
 mod measuring;
