@@ -446,14 +446,21 @@ mod tests {
         store.put(&request("a"), &answer("1")).unwrap();
         store.put(&request("b"), &answer("2")).unwrap();
         let bytes = std::fs::read(&path).unwrap();
+        let said = AnswerStore::new().open_log(&path).unwrap_err().to_string();
+        assert!(said.contains("another process writes it"), "{said}");
+        drop(store);
         for cut in 1..40 {
             std::fs::write(&path, &bytes[..bytes.len() - cut]).unwrap();
             let mut again = AnswerStore::new();
             assert_eq!(again.open_log(&path).unwrap(), 1, "cut {cut}");
             assert_eq!(again.get(&request("a")), Some(answer("1")));
             again.put(&request("b"), &answer("2")).unwrap();
+            again.put(&request("b"), &answer("3")).unwrap();
+            again.settle().unwrap();
+            drop(again);
             let mut third = AnswerStore::new();
             assert_eq!(third.open_log(&path).unwrap(), 2);
+            assert_eq!(third.get(&request("b")), Some(answer("2")), "the first answer stands");
         }
     }
 
