@@ -125,9 +125,9 @@ pub fn traces(
     documents: &[Document],
     reporter: &Reporter,
 ) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
-    // Some blocks at once, where there is room: while one is prepared or read, others are in flight.
-    // Each document is debated by itself, so the traces are the same.
-    let block = (4 * client.places()).clamp(64, 1000);
+    // Blocks of documents at once, where there is room: while one waits for its slowest answer, others
+    // are in flight. Each document is debated by itself, so the traces are the same.
+    let block = (client.places() / 4).clamp(16, 256);
     let (traces, requests) = match client.places() >= 8 && documents.len() >= 2 * block {
         true => in_blocks(plan, protocol, client, documents, reporter, block),
         false => {
@@ -174,7 +174,7 @@ fn debated(
 }
 
 /// Blocks that are debated at once.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 32;
 
 /// Debates block by block, some of them at once; traces and requests in the documents' order.
 fn in_blocks(
@@ -202,7 +202,7 @@ fn in_blocks(
         }
     };
     let mut heard: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..AT_ONCE.min(blocks.len())).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     heard.sort_by_key(|(at, _)| *at);

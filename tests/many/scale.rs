@@ -29,8 +29,8 @@ struct Tally {
     sample: Mutex<String>,
 }
 
-/// A server that answers after `delay`; every fiftieth question is answered wrongly at first, and
-/// every tenth of those twice.
+/// A server that answers after `delay`; one question of fifty is answered wrongly at first, and
+/// one of ten of those twice.
 fn server(types: usize, delay: Duration) -> (Stub, Arc<Tally>) {
     let tally = Arc::new(Tally::default());
     let notes = Arc::clone(&tally);
@@ -47,15 +47,19 @@ fn server(types: usize, delay: Duration) -> (Stub, Arc<Tally>) {
         };
         std::thread::sleep(delay);
         let place = asked.document * types + asked.kind;
-        let faults = if place % 50 != 7 { 0 } else { 1 + usize::from((place / 50).is_multiple_of(10)) };
+        // Spread over agents and documents by Knuth's multiplicative hash.
+        let lot = place.wrapping_mul(2_654_435_761) >> 12;
+        let faults = if lot % 50 != 7 { 0 } else { 1 + usize::from((lot / 50).is_multiple_of(10)) };
         if before >= faults {
             *notes.good.lock().unwrap().entry(asked).or_default() += 1;
             return Reply::Send(200, String::new(), asked.answer(types));
         }
-        let kind = (place / 50 + before) % FAULTS;
-        notes.faults[kind].fetch_add(1, Ordering::SeqCst);
+        let kind = (lot / 50 + before) % FAULTS;
+        notes.faults[kind].fetch_add(usize::from(before == 0), Ordering::SeqCst);
         let html = "<html><body>Bad gateway</body></html>";
         match kind {
+            // A connection that ends without a word, where the fault comes a second time.
+            _ if before > 0 => Reply::Close,
             0 => Reply::Send(429, "Retry-After: 0.05\r\n".into(), "slow down".into()),
             1 => Reply::Send(500, String::new(), "oops".into()),
             2 => Reply::Silent,
