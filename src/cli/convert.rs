@@ -293,7 +293,7 @@ fn tell(args: &Args, common: &Common, report: &Report, to_stdout: bool) -> anyho
     if common.json {
         return printed(&format!("{}\n", report.to_json()));
     }
-    let page = report.table();
+    let page = report.table(args.check);
     if to_stdout {
         eprint!("{page}");
         return Ok(());

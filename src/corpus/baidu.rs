@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(super) const DUIE: Format = Format {
     name: "duie",
-    about: "DuIE 1.0 and 2.0, CMeIE: text, spo_list; further slots become relations `predicate.slot`",
+    about: "DuIE 1.0 and 2.0, CMeIE: text, spo_list; more slots are relations `predicate.slot`",
     fits: |sample| {
         (sample.field("text")?.is_string() && sample.field("spo_list")?.is_array()).then(|| "text and spo_list".into())
     },
@@ -27,7 +27,7 @@ pub(super) const DUIE: Format = Format {
 
 pub(super) const DUEE: Format = Format {
     name: "duee",
-    about: "DuEE 1.0 and DuEE-fin: text, event_list with start offsets",
+    about: "DuEE 1.0 and DuEE-fin: text, event_list",
     fits: |sample| {
         (sample.field("text")?.is_string() && sample.field("event_list")?.is_array())
             .then(|| "text and event_list".into())

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const BRAT: Format = Format {
     name: "brat",
-    about: "brat standoff: a directory of .txt with .ann, or with .a1 and .a2 (BioNLP, GENIA)",
+    about: "brat standoff: a directory of .txt with .ann, or .a1 and .a2 (BioNLP, GENIA)",
     fits,
     read,
 };
@@ -34,7 +34,8 @@ fn fits(sample: &Sample) -> Option<String> {
         let mut fields = line.split('\t');
         let id = fields.next().unwrap_or_default();
         let known = id.starts_with(['T', 'R', 'E', 'A', 'M', 'N', '#', '*']);
-        let numbered = id == "*" || id.len() > 1 && id[1..].bytes().all(|byte| byte.is_ascii_digit());
+        let digits = id.get(1..).is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+        let numbered = id == "*" || digits;
         known && numbered && fields.next().is_some_and(|told| told.contains(' ') || told.contains(':'))
     };
     match sample {

@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(super) const CONLL: Format = Format {
     name: "conll",
-    about: "columns, token first and tag last: IO, IOB1, IOB2, BIOES, BILOU (CoNLL-2003, CoNLL++, WNUT17, MSRA)",
+    about: "columns, token first, tag last: IO, IOB1, IOB2, BIOES, BILOU (CoNLL-2003, WNUT17)",
     fits,
     read,
 };

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 pub(super) const DOCUMENTS: Format =
-    Format { name: "documents", about: "understudy's own: id, text, gold with code points", fits, read };
+    Format { name: "documents", about: "understudy's own: id, text, gold", fits, read };
 
 #[derive(Deserialize)]
 struct Row {

@@ -15,7 +15,7 @@ use std::path::Path;
 
 pub(super) const DYGIE: Format = Format {
     name: "dygie",
-    about: "DyGIE++: doc_key, sentences, ner, relations, events; document tokens, inclusive (SciERC, ACE05, MSRA of CDNER)",
+    about: "DyGIE++: doc_key, sentences, ner, relations, events (SciERC, ACE05, MSRA)",
     fits,
     read,
 };

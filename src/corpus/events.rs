@@ -14,7 +14,7 @@ use std::path::Path;
 
 pub(super) const RAMS: Format = Format {
     name: "rams",
-    about: "RAMS: doc_key, sentences, evt_triggers, gold_evt_links; inclusive ends",
+    about: "RAMS: doc_key, sentences, evt_triggers, gold_evt_links",
     fits: |sample| sample.has(&["doc_key", "sentences", "evt_triggers"]).then(|| "evt_triggers".into()),
     read: read_rams,
 };
@@ -31,7 +31,7 @@ pub(super) const MAVEN: Format = Format {
 
 pub(super) const CASIE: Format = Format {
     name: "casie",
-    about: "CASIE: content, cyberevent with hoppers; one file a document",
+    about: "CASIE: content, cyberevent; one file a document",
     fits: |sample| sample.has(&["content", "cyberevent"]).then(|| "content and cyberevent".into()),
     read: read_casie,
 };

@@ -170,6 +170,17 @@ pub struct Finding {
     pub message: String,
 }
 
+/// Longest message that is shown, in code points: labels and words of a file may be of any length.
+pub(super) const LONGEST: usize = 400;
+
+/// A text, cut where it is too long for a message.
+pub(super) fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_string(),
+    }
+}
+
 /// A text for a message: in quotes, and not longer than a line.
 pub(super) fn shown(text: &str) -> String {
     let mut start = text.chars();

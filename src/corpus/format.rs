@@ -140,11 +140,13 @@ impl Sample {
     fn told(&self) -> String {
         match self {
             Sample::Folder(extensions) => {
-                let listed: Vec<String> = extensions.iter().map(|(name, count)| format!("{count} .{name}")).collect();
+                let listed: Vec<String> =
+                    extensions.iter().map(|(name, count)| format!("{count} .{name}")).take(12).collect();
                 format!("a directory of {}", listed.join(", "))
             }
             Sample::Json { first: Value::Object(fields), .. } => {
                 let names: Vec<&str> = fields.keys().take(12).map(String::as_str).collect();
+                let names: Vec<String> = names.iter().map(|name| super::finding::short(name, 40)).collect();
                 format!("JSON records with the fields {}", names.join(", "))
             }
             Sample::Json { .. } => "JSON records that are no objects".into(),

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(super) const GLINER: Format = Format {
     name: "gliner",
-    about: "GLiNER: tokenized_text, ner with inclusive ends",
+    about: "GLiNER: tokenized_text, ner",
     fits: |sample| {
         (sample.field("tokenized_text")?.is_array() && sample.has(&["ner"])).then(|| "tokenized_text and ner".into())
     },

@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(super) const IEPILE: Format = Format {
     name: "iepile",
-    about: "IEPile and OneKE: instruction and output or label as JSON in strings; text with entity, relation, event",
+    about: "IEPile, OneKE: instruction with output or label; text with entity, relation, event",
     fits,
     read,
 };
@@ -228,7 +228,7 @@ fn itemised(draft: &mut Draft, item: &Value) {
 fn plain(row: &Map<String, Value>, line: usize) -> Result<Draft, String> {
     let Some(text) = row.get("text").and_then(Value::as_str) else {
         let keys: Vec<&str> = row.keys().map(String::as_str).collect();
-        return Err(format!("expected \"instruction\" or \"text\", found the fields {}", keys.join(", ")));
+        return Err(format!("expected \"instruction\" or \"text\", found the fields {}", shown(&keys.join(", "))));
     };
     let mut draft = Draft::of_text(line, text);
     draft.id = row.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_string));

@@ -1,5 +1,6 @@
 //! Lines and JSON records of files that somebody else wrote, one at a time and of bounded size.
 
+use super::finding::{LONGEST as LONGEST_MESSAGE, short};
 use crate::store::{StoreError, open};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, Read};
@@ -58,7 +59,7 @@ impl Record {
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let said = error.to_string();
             let said = said.split(" at line ").next().unwrap_or_default();
-            StoreError::line(path, self.line + error.line().saturating_sub(1), said)
+            StoreError::line(path, self.line + error.line().saturating_sub(1), short(said, LONGEST_MESSAGE))
         })
     }
 }

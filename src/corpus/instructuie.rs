@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub(super) const INSTRUCTUIE: Format = Format {
     name: "instructuie",
-    about: "InstructUIE and G&O JSON: sentence, entities and relations with name, type, pos (NYT11-HRL)",
+    about: "InstructUIE, G&O: sentence, entities, relations with name, type, pos (NYT11)",
     fits,
     read,
 };

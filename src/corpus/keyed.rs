@@ -14,7 +14,7 @@ use std::path::Path;
 
 pub(super) const CLUENER: Format = Format {
     name: "cluener",
-    about: "CLUENER: text, label {type: {words: [[start, end]]}}; inclusive ends",
+    about: "CLUENER: text, label by type and words",
     fits: |sample| {
         (sample.field("text")?.is_string() && sample.field("label")?.is_object())
             .then(|| "text with labels by type".into())
@@ -24,7 +24,7 @@ pub(super) const CLUENER: Format = Format {
 
 pub(super) const MRC: Format = Format {
     name: "mrc",
-    about: "MRC-NER, GPT-NER: context, entity_label, start_position, end_position; inclusive ends",
+    about: "MRC-NER, GPT-NER: context, entity_label, start_position, end_position",
     fits: |sample| {
         (sample.field("context")?.is_string() && sample.has(&["start_position", "end_position"]))
             .then(|| "context with start_position and end_position".into())
@@ -34,7 +34,7 @@ pub(super) const MRC: Format = Format {
 
 pub(super) const LITERAL: Format = Format {
     name: "literal",
-    about: "sentence, label as a Python dictionary {words: type} in a string (WikiGold of Self-Improve)",
+    about: "sentence with label as a Python dictionary in a string (WikiGold of Self-Improve)",
     fits: |sample| {
         let label = sample.field("label")?.as_str()?.trim();
         let sentence = sample.field("sentence").or(sample.field("text"))?.is_string();

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const ACE: Format = Format {
     name: "ace",
-    about: "ACE 2005: .apf.xml with its .sgm; a file or a directory; mentions by their heads",
+    about: "ACE 2005: .apf.xml with its .sgm, a file or a directory; mentions by their heads",
     fits: |sample| match sample {
         Sample::Folder(endings) => (endings.contains_key("sgm") && endings.contains_key("xml"))
             .then(|| "a directory with .sgm and .xml".into()),

@@ -15,7 +15,7 @@ use std::path::Path;
 
 pub(super) const MULTIHEAD: Format = Format {
     name: "multihead",
-    about: "columns with relations as Python lists, after `#doc ID` (CoNLL04 of Bekoulis et al.)",
+    about: "columns with relations as Python lists (CoNLL04 of Bekoulis et al.)",
     fits,
     read,
 };

@@ -15,12 +15,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-pub(super) const ONEIE: Format = Format {
-    name: "oneie",
-    about: "OneIE, TextEE and WikiEvents: tokens, entity_mentions, event_mentions, relation_mentions; exclusive ends",
-    fits,
-    read,
-};
+pub(super) const ONEIE: Format =
+    Format { name: "oneie", about: "OneIE, TextEE, WikiEvents: tokens, entity_mentions, event_mentions", fits, read };
 
 #[derive(Deserialize)]
 struct Row {

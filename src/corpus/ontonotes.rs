@@ -11,12 +11,8 @@ use crate::store::StoreError;
 use serde_json::json;
 use std::path::Path;
 
-pub(super) const ONTONOTES: Format = Format {
-    name: "ontonotes",
-    about: "OntoNotes 5, CoNLL-2012 columns (*_gold_conll): bracketed entities; [WORD] skeletons are refused",
-    fits,
-    read,
-};
+pub(super) const ONTONOTES: Format =
+    Format { name: "ontonotes", about: "OntoNotes 5 in CoNLL-2012 columns (*_gold_conll)", fits, read };
 
 /// Columns, counting from 0.
 const WORD: usize = 3;

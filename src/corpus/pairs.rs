@@ -18,7 +18,7 @@ use std::path::Path;
 
 pub(super) const TACRED: Format = Format {
     name: "tacred",
-    about: "TACRED, Re-TACRED: token, subj_start, obj_start, relation; inclusive ends",
+    about: "TACRED, Re-TACRED: token, subj_start, obj_start, relation",
     fits: |sample| {
         (sample.field("token")?.is_array() && sample.has(&["subj_start", "obj_start"]))
             .then(|| "token with subj_start and obj_start".into())
@@ -28,7 +28,7 @@ pub(super) const TACRED: Format = Format {
 
 pub(super) const FEWREL: Format = Format {
     name: "fewrel",
-    about: "FewRel, KnowPrompt, OpenNRE: token or text with h, t and relation; exclusive ends",
+    about: "FewRel, KnowPrompt, OpenNRE: token or text with h, t, relation",
     fits: fits_fewrel,
     read: read_fewrel,
 };

@@ -3,7 +3,7 @@
 
 use super::census::Census;
 use super::draft::{Draft, cuts_word};
-use super::finding::{Finding, KINDS, Kind, Weight, shown};
+use super::finding::{Finding, KINDS, Kind, LONGEST, Weight, short, shown};
 use crate::ie::{Document, Extraction, Schema};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -54,6 +54,8 @@ impl Report {
         let stem = file.file_name().unwrap_or_default().to_string_lossy();
         let stem = stem.split('.').next().unwrap_or_default();
         let wanted = draft.id.clone().unwrap_or_else(|| format!("{stem}-{}", self.census.documents + 1));
+        // Where a whole set stands on one line, only the id says which document it is.
+        let crowded = line == 1 && self.census.documents > 0;
         let (id, taken) = self.free_id(wanted);
         let (mut document, tokens, mut found) = draft.finish(id);
         let mut say = |kind: Kind, message: String| found.push(Finding { kind, line, message });
@@ -82,7 +84,10 @@ impl Report {
             gold.events.retain(|event| !event.label.trim().is_empty());
         }
         self.census.take(&document);
-        for finding in found {
+        for mut finding in found {
+            if crowded {
+                finding.message = format!("document {}: {}", shown(&document.id), finding.message);
+            }
             self.add(file, &finding);
         }
         (document, tokens)
@@ -93,7 +98,8 @@ impl Report {
         let tally = self.faults.entry(finding.kind).or_default();
         tally.count += 1;
         if tally.examples.len() < EXAMPLES {
-            tally.examples.push(format!("{}:{}: {}", file.display(), finding.line, finding.message));
+            let message = short(&finding.message, LONGEST);
+            tally.examples.push(format!("{}:{}: {message}", file.display(), finding.line));
         }
     }
 
@@ -158,8 +164,9 @@ impl Report {
         })
     }
 
-    /// The tally as a table: totals, counts per type, faults with their first places.
-    pub fn table(&self) -> String {
+    /// The tally as a table: totals, counts per type, faults with their first places; those of notes
+    /// only with `notes`.
+    pub fn table(&self, notes: bool) -> String {
         let census = &self.census;
         let mut page = format!("{} documents", census.documents);
         if census.without_gold > 0 {
@@ -178,15 +185,16 @@ impl Report {
             let listed: Vec<String> = types.iter().map(|(label, count)| format!("{label} {count}")).collect();
             let _ = writeln!(page, "{name:<10} {total:>7}  {}", listed.join(", "));
         }
-        page + &self.faults_table()
+        page + &self.faults_table(notes)
     }
 
     /// The faults alone; empty if there are none.
-    pub fn faults_table(&self) -> String {
+    pub fn faults_table(&self, notes: bool) -> String {
         let mut page = String::new();
         for (kind, tally) in &self.faults {
             let _ = writeln!(page, "{:<10} {:>7}  {}", kind.weight().name(), tally.count, kind.meaning());
-            for example in &tally.examples {
+            let shown = notes || kind.weight() != Weight::Note;
+            for example in tally.examples.iter().filter(|_| shown) {
                 let _ = writeln!(page, "{:>20}{example}", "");
             }
         }

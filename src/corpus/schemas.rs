@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(super) const SCHEMA: Format = Format {
     name: "schema",
-    about: "label sets without documents: SpERT types, TextEE, OneIE and gen-arg ontologies, DuEE, DuIE; give --schema-out",
+    about: "label sets alone, for --schema-out: SpERT types, TextEE, gen-arg, DuEE, DuIE",
     fits,
     read: no_documents,
 };

@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub(super) const SPERT: Format = Format {
     name: "spert",
-    about: "SpERT JSON: tokens, entities by token index, relations by ordinal (CoNLL04, SciERC); BILOU tags variant",
+    about: "SpERT JSON: tokens, entities or tags, relations by ordinal (CoNLL04, SciERC)",
     fits,
     read,
 };

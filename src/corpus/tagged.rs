@@ -3,7 +3,7 @@
 
 use super::convert::{Options, Sink};
 use super::draft::Draft;
-use super::finding::Kind;
+use super::finding::{Kind, shown};
 use super::format::{Format, Sample};
 use super::input::each_record;
 use super::join::Joiner;
@@ -12,12 +12,8 @@ use crate::store::StoreError;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-pub(super) const TAGGED: Format = Format {
-    name: "tagged",
-    about: "JSON with a tag for each token: Hugging Face tokens and ner_tags (--tag-names for numbers), text and label",
-    fits,
-    read,
-};
+pub(super) const TAGGED: Format =
+    Format { name: "tagged", about: "JSON with a tag for each token: tokens and ner_tags, text and label", fits, read };
 
 /// Names under which tokens and tags stand, the first that is a list counts.
 const TOKENS: [&str; 3] = ["tokens", "words", "text"];
@@ -38,8 +34,12 @@ impl Row {
     fn of(record: &Map<String, Value>) -> Result<Row, String> {
         let tokens =
             list(&TOKENS, |name| record.get(name)).ok_or("expected a list of tokens in \"tokens\" or \"text\"")?;
-        let word =
-            |token: &Value| token.as_str().map(String::from).ok_or_else(|| format!("expected a token, found {token}"));
+        let word = |token: &Value| {
+            token
+                .as_str()
+                .map(String::from)
+                .ok_or_else(|| format!("expected a token, found {}", shown(&token.to_string())))
+        };
         let tokens = tokens.iter().map(word).collect::<Result<Vec<_>, _>>()?;
         let tags = list(&TAGS, |name| record.get(name)).cloned();
         match &tags {
@@ -71,7 +71,7 @@ fn named(tags: &[Value], names: &[String]) -> Result<Vec<String>, String> {
                 )
             })
         }
-        _ => Err(format!("expected a tag, found {tag}")),
+        _ => Err(format!("expected a tag, found {}", shown(&tag.to_string()))),
     }
     };
     tags.iter().map(name).collect()

@@ -3,8 +3,6 @@
 //! One decoder reads them all as conlleval does: a mention begins where its tag says so, and where
 //! a tag continues what is not there. So a wrong tag costs no mention, and is counted.
 
-use std::collections::BTreeSet;
-
 /// How tags mark where mentions begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
@@ -142,7 +140,6 @@ pub(super) struct Evidence {
     needless: usize,
     /// `I-` that begins a mention.
     orphans: usize,
-    labels: BTreeSet<String>,
 }
 
 impl Evidence {
@@ -165,16 +162,13 @@ impl Evidence {
                 Place::End | Place::Single => self.ends += 1,
                 Place::Outside => {}
             }
-            if !self.labels.contains(label) {
-                self.labels.insert(label.to_string());
-            }
             before = (place, label);
         }
     }
 
     /// The scheme that explains most, and why.
     pub(super) fn scheme(&self) -> (Scheme, String) {
-        let Evidence { bare, ends, begins, needless, orphans, .. } = self;
+        let Evidence { bare, ends, begins, needless, orphans } = self;
         match self {
             _ if *ends > 0 => (Scheme::Bioes, format!("{ends} tags mark an end or a single token")),
             _ if *bare > 0 && *begins == 0 => (Scheme::Io, format!("{bare} tags are bare labels")),

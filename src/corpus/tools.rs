@@ -14,21 +14,21 @@ use std::path::Path;
 
 pub(super) const DOCCANO: Format = Format {
     name: "doccano",
-    about: "Doccano JSONL: text with entities and relations by id, or label as [start, end, name]",
+    about: "Doccano JSONL: text with entities and relations, or label",
     fits: fits_doccano,
     read: read_doccano,
 };
 
 pub(super) const LABEL_STUDIO: Format = Format {
     name: "labelstudio",
-    about: "Label Studio JSON: data.text with annotations[].result",
+    about: "Label Studio JSON: data.text with annotations",
     fits: fits_label_studio,
     read: read_label_studio,
 };
 
 pub(super) const SPACY: Format = Format {
     name: "spacy",
-    about: "spaCy and Prodigy: [text, {entities}] tuples, {text, entities}, {text, spans}",
+    about: "spaCy tuples, {text, entities}; Prodigy {text, spans}",
     fits: fits_spacy,
     read: read_spacy,
 };

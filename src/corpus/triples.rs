@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub(super) const CASREL: Format = Format {
     name: "casrel",
-    about: "CasRel, OneRel: text, triple_list of [subject, relation, object] (NYT24, WebNLG)",
+    about: "CasRel, OneRel: text, triple_list (NYT24, WebNLG)",
     fits: |sample| {
         (sample.field("text")?.is_string() && sample.field("triple_list")?.is_array())
             .then(|| "text and triple_list".into())
@@ -23,7 +23,7 @@ pub(super) const CASREL: Format = Format {
 
 pub(super) const COPYRE: Format = Format {
     name: "copyre",
-    about: "CopyRE, SPN4RE, HRL-RE raw: sentText with relationMentions, or sentext with relations (NYT)",
+    about: "CopyRE, SPN4RE, HRL-RE raw: sentText with relationMentions (NYT)",
     fits: fits_copyre,
     read: read_copyre,
 };

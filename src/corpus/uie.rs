@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub(super) const UIE: Format = Format {
     name: "uie",
-    about: "UIE (text2spotasoc): tokens with entity, relation, event; offsets are lists of token indexes",
+    about: "UIE (text2spotasoc): tokens, entity, relation, event",
     fits: |sample| {
         let listed = ["entity", "relation", "event"].iter().any(|name| sample.field(name).is_some_and(Value::is_array));
         (listed && sample.field("tokens")?.is_array()).then(|| "tokens with entity, relation or event".into())
@@ -26,7 +26,7 @@ pub(super) const UIE: Format = Format {
 
 pub(super) const OMNIEVENT: Format = Format {
     name: "omnievent",
-    about: "OmniEvent unified: text, events with triggers and their arguments by position",
+    about: "OmniEvent unified: text, events with triggers",
     fits: |sample| {
         let first = sample.field("events")?.as_array()?.first();
         let known = first.is_none_or(|event| event.get("triggers").is_some());
@@ -37,7 +37,7 @@ pub(super) const OMNIEVENT: Format = Format {
 
 pub(super) const PADDLE: Format = Format {
     name: "paddlenlp",
-    about: "PaddleNLP UIE: content, result_list, prompt; `X的Y` is relation Y of X",
+    about: "PaddleNLP UIE: content, result_list, prompt",
     fits: |sample| {
         (sample.field("content")?.is_string() && sample.has(&["result_list", "prompt"]))
             .then(|| "content with prompt and result_list".into())

@@ -11,12 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(super) const UNIVERSALNER: Format = Format {
-    name: "universalner",
-    about: "UniversalNER conversations: \"Text: …\", \"What describes X in the text?\", a JSON list",
-    fits,
-    read,
-};
+pub(super) const UNIVERSALNER: Format =
+    Format { name: "universalner", about: "UniversalNER conversations: \"What describes X in the text?\"", fits, read };
 
 #[derive(Deserialize)]
 struct Row {

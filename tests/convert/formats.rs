@@ -319,7 +319,7 @@ fn xml_beside_its_text() {
         let (documents, report) = read(&path, None, &Options::default()).unwrap();
         assert_eq!((documents.len(), documents[0].text.as_str()), (1, "\n\nAT&T's chief Zoë left Bern.\n\n\n"));
         assert_eq!((documents[0].id.as_str(), told(&documents[0]).as_str()), ("x", facts));
-        assert!(report.faults.is_empty(), "{}", report.faults_table());
+        assert!(report.faults.is_empty(), "{}", report.faults_table(true));
     }
     desk.write("source/y.txt", "<p>Zoë left Bern.</p>");
     let ere = "<?xml version=\"1.0\"?>\n<deft_ere kit_id=\"k\" doc_id=\"y\"><entities><entity id=\"e1\" type=\"PER\">\
