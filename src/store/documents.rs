@@ -1,11 +1,13 @@
 //! Documents and predictions as JSON Lines.
 
-use super::{StoreError, read_jsonl, write_jsonl};
+use super::jsonl::Lines;
+use super::{Lasting, StoreError, read_jsonl, to_jsonl, write_jsonl};
 use crate::ie::record::{ExtractionRecord, PredictionRecord};
 use crate::ie::{Document, Prediction};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// A document as written.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,24 +25,47 @@ struct DocumentRecord {
 /// # Errors
 /// The first document that does not fit, by file and ordinal.
 pub fn read_documents(path: &Path) -> Result<Vec<Document>, StoreError> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut documents = Vec::new();
-    for (at, record) in read_jsonl::<DocumentRecord>(path)?.into_iter().enumerate() {
-        if let Some(first) = seen.insert(record.id.clone(), at + 1) {
-            let message = format!(
-                "document {}: the id \"{}\" is taken by document {first}; ids must be unique",
-                at + 1,
-                record.id
-            );
+    Documents::open(path)?.collect()
+}
+
+/// The documents of a file, checked and read as they are asked for; of those before, only the ids are
+/// kept.
+pub struct Documents {
+    path: PathBuf,
+    records: Lines<DocumentRecord>,
+    seen: HashMap<String, usize>,
+}
+
+impl Documents {
+    /// Opens `.jsonl` or `.jsonl.zst`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: &Path) -> Result<Documents, StoreError> {
+        Ok(Documents { path: path.to_path_buf(), records: Lines::open(path)?, seen: HashMap::new() })
+    }
+
+    fn checked(&mut self, record: DocumentRecord) -> Result<Document, StoreError> {
+        let (path, at) = (&self.path, self.seen.len() + 1);
+        if let Some(first) = self.seen.insert(record.id.clone(), at) {
+            let message =
+                format!("document {at}: the id \"{}\" is taken by document {first}; ids must be unique", record.id);
             return Err(StoreError::file(path, message));
         }
         let gold = record.gold.map(|gold| gold.read(&record.text)).transpose();
         let gold = gold.map_err(|error| StoreError::file(path, format!("document \"{}\": gold {error}", record.id)))?;
         let meta =
             if record.meta.is_empty() { String::new() } else { serde_json::Value::Object(record.meta).to_string() };
-        documents.push(Document { id: record.id, text: record.text, gold, meta });
+        Ok(Document { id: record.id, text: record.text, gold, meta })
     }
-    Ok(documents)
+}
+
+impl Iterator for Documents {
+    type Item = Result<Document, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.records.next()?.and_then(|record| self.checked(record)))
+    }
 }
 
 /// Writes documents, atomically.
@@ -89,6 +114,58 @@ pub fn read_predictions(path: &Path, documents: &[Document]) -> Result<Vec<Predi
 /// # Errors
 /// If the file cannot be written.
 pub fn write_predictions(path: &Path, predictions: &[Prediction], documents: &[Document]) -> Result<(), StoreError> {
+    let mut file = PredictionWriter::create(path)?;
+    file.write(predictions, documents)?;
+    file.finish()
+}
+
+/// Predictions, written as they come; the file has its name only when all are there.
+pub struct PredictionWriter {
+    file: Lasting,
+    packed: Option<zstd::Encoder<'static, Vec<u8>>>,
+}
+
+impl PredictionWriter {
+    /// Begins a `.jsonl` or `.jsonl.zst`.
+    ///
+    /// # Errors
+    /// If the directory cannot be written to, or the extension is that of another format.
+    pub fn create(path: &Path) -> Result<PredictionWriter, StoreError> {
+        let name = path.to_string_lossy();
+        if name.ends_with(".parquet") {
+            return Err(StoreError::file(path, "Parquet is not written by this version; use .jsonl or .jsonl.zst"));
+        }
+        let fail = StoreError::io(path, "compressing");
+        let packed = name.ends_with(".zst").then(|| zstd::Encoder::new(Vec::new(), 19)).transpose().map_err(fail)?;
+        Ok(PredictionWriter { file: Lasting::create(path)?, packed })
+    }
+
+    /// Adds predictions about `documents`, in the same order.
+    ///
+    /// # Errors
+    /// If the disk is full.
+    pub fn write(&mut self, predictions: &[Prediction], documents: &[Document]) -> Result<(), StoreError> {
+        let bytes = predictions_jsonl(predictions, documents);
+        let Some(packed) = &mut self.packed else { return self.file.write(&bytes) };
+        packed.write_all(&bytes).map_err(StoreError::io(self.file.path(), "compressing"))?;
+        self.file.write(&std::mem::take(packed.get_mut()))
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// If the disk is full; what stood there is untouched then.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        if let Some(packed) = self.packed.take() {
+            let rest = packed.finish().map_err(StoreError::io(self.file.path(), "compressing"))?;
+            self.file.write(&rest)?;
+        }
+        self.file.finish()
+    }
+}
+
+/// Predictions about `documents` as lines.
+pub fn predictions_jsonl(predictions: &[Prediction], documents: &[Document]) -> Vec<u8> {
     let records: Vec<_> = predictions.iter().zip(documents).map(|(p, d)| PredictionRecord::of(p, d)).collect();
-    write_jsonl(path, &records)
+    to_jsonl(&records)
 }

@@ -4,7 +4,8 @@ use super::{StoreError, write_atomic};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
 
 /// Longest line that is read, in bytes; a longer one is refused instead of filling the memory.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -15,28 +16,60 @@ const LONGEST_LINE: u64 = 64 << 20;
 /// # Errors
 /// The first line that does not parse, by file and number.
 pub fn read_jsonl<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, StoreError> {
-    let mut lines = open(path)?;
-    let mut values = Vec::new();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let read =
-            lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(StoreError::io(path, "reading"))?;
-        if read == 0 {
-            break;
-        }
-        if read as u64 == LONGEST_LINE {
-            return Err(StoreError::line(path, number, format!("the line is longer than {} MiB", LONGEST_LINE >> 20)));
-        }
-        let text = std::str::from_utf8(&line)
-            .map_err(|error| StoreError::line(path, number, format!("not UTF-8: {error}")))?;
-        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
-        if text.trim().is_empty() {
-            continue;
-        }
-        values.push(serde_json::from_str(text).map_err(|error| StoreError::line(path, number, error.to_string()))?);
+    Lines::<T>::open(path)?.collect()
+}
+
+/// The values of a file, read as they are asked for; ends behind the first error.
+pub(super) struct Lines<T> {
+    path: PathBuf,
+    lines: Box<dyn BufRead>,
+    line: Vec<u8>,
+    number: usize,
+    over: bool,
+    value: PhantomData<T>,
+}
+
+impl<T: DeserializeOwned> Lines<T> {
+    pub fn open(path: &Path) -> Result<Lines<T>, StoreError> {
+        let (path, lines) = (path.to_path_buf(), open(path)?);
+        Ok(Lines { path, lines, line: Vec::new(), number: 0, over: false, value: PhantomData })
     }
-    Ok(values)
+
+    /// The value of the next line that is not blank.
+    fn read(&mut self) -> Result<Option<T>, StoreError> {
+        let path = &self.path;
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let mut lines = self.lines.by_ref().take(LONGEST_LINE);
+            let read = lines.read_until(b'\n', &mut self.line).map_err(StoreError::io(path, "reading"))?;
+            if read == 0 {
+                return Ok(None);
+            }
+            let fail = |message: String| StoreError::line(path, self.number, message);
+            if read as u64 == LONGEST_LINE {
+                return Err(fail(format!("the line is longer than {} MiB", LONGEST_LINE >> 20)));
+            }
+            let text = std::str::from_utf8(&self.line).map_err(|error| fail(format!("not UTF-8: {error}")))?;
+            let text = if self.number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+            if !text.trim().is_empty() {
+                return serde_json::from_str(text).map(Some).map_err(|error| fail(error.to_string()));
+            }
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Iterator for Lines<T> {
+    type Item = Result<T, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let found = self.read().transpose();
+        self.over = !matches!(found, Some(Ok(_)));
+        found
+    }
 }
 
 /// One line a value, each closed by a newline.

@@ -9,8 +9,12 @@ mod jsonl;
 mod manifest;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
+use atomic::Lasting;
 pub use atomic::write_atomic;
-pub use documents::{read_documents, read_predictions, write_documents, write_predictions};
+pub use documents::{
+    Documents, PredictionWriter, predictions_jsonl, read_documents, read_predictions, write_documents,
+    write_predictions,
+};
 pub use hash::{hash_bytes, hash_file};
 pub use jsonl::{read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
