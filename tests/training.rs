@@ -444,3 +444,30 @@ fn a_corpus_of_gold_needs_no_team() {
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(2) && said.contains("no document carries gold"), "{said}");
 }
+
+#[test]
+fn many_documents_are_read_in_parts_and_none_where_the_last_is_faulty() {
+    let desk = Desk::new();
+    let line = |number: usize| format!("{}\n", json!({"id": format!("m{number}"), "text": format!("w{number} w2")}));
+    let many: String = (0..150).map(line).collect();
+    let extract = |input: &str, out: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
+        command.args(["extract", "tiny.toml", input, "--system", "base", "--max-failures", "1000", "--device", "cpu"]);
+        command.args(["--predictions", out]).current_dir(desk.0.path()).stderr(Stdio::piped());
+        ended(command.spawn().unwrap())
+    };
+    desk.write("many.jsonl", &many);
+    for out in ["found.jsonl", "found.jsonl.zst"] {
+        let (code, said) = extract("many.jsonl", out);
+        assert!(code == 0 && said.contains("150 documents"), "{said}");
+        let found: Vec<Value> = understudy::store::read_jsonl(&desk.path(out)).unwrap();
+        let ids: Vec<&str> = found.iter().map(|line| line["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, (0..150).map(|number| format!("m{number}")).collect::<Vec<_>>());
+    }
+    let before = std::fs::read(desk.path("found.jsonl")).unwrap();
+    desk.write("faulty.jsonl", &(many + &line(3)));
+    let (code, said) = extract("faulty.jsonl", "found.jsonl");
+    assert!(code == 1 && said.contains("document 151: the id \"m3\" is taken by document 4"), "{code} {said}");
+    assert_eq!(std::fs::read(desk.path("found.jsonl")).unwrap(), before);
+    assert!(desk.names(".").iter().all(|name| !name.starts_with('.')), "{:?}", desk.names("."));
+}

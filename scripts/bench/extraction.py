@@ -1,4 +1,4 @@
-"""Extraction beside transformers and llama.cpp: documents per second, and how many answers parse; and what many documents cost."""
+"""Extraction beside transformers and llama.cpp: documents per second and answers that parse; what many documents cost."""
 import json
 import pathlib
 import shutil
@@ -23,6 +23,14 @@ def parsed(path):
 
     answers = [json.loads(line)["answer"] for line in open(path, encoding="utf-8")]
     return round(sum(map(is_object, answers)) / len(answers), 4)
+
+
+def same(path, other):
+    """Answers that are those of the other file, letter by letter, as a share: whether two models are one."""
+    if not other.exists():
+        return None
+    pairs = list(zip(*(file.read_text(encoding="utf-8").splitlines() for file in (path, other))))
+    return round(sum(a == b for a, b in pairs) / len(pairs), 4)
 
 
 def taught(bench, config, out):
@@ -84,22 +92,22 @@ def extract(bench):
     prompts, documents = place / "asked/corpus/valid.jsonl", place / "asked.jsonl"
     lines = (place / "test.jsonl").read_text(encoding="utf-8").splitlines()[:bench.a.limit]
     documents.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    limit, answers = ["--limit", bench.a.limit], place / "answers.jsonl"
+    limit, theirs = ["--limit", bench.a.limit], place / "answers-transformers.jsonl"
 
-    def peer(command):
-        answers.unlink(missing_ok=True)
-        told = measure.last_json(measure.run(command, bench.env, log=bench.log)[0])
-        return {**told, **({"parsed": parsed(answers)} if answers.exists() else {})}
+    def peer(command, out=None):
+        told = measure.last_json(measure.run([*command, *(["--out", out] if out else [])], bench.env, log=bench.log)[0])
+        return {**told, **({"parsed": parsed(out), "same_as_transformers": same(out, theirs)} if out else {})}
 
     mine = "understudy extract"
     systems = {mine: lambda: ours(bench, config, adapter, documents, place / "found.jsonl")}
-    hf_command = bench.peer("generate_hf.py", hf, prompts, "--batch", 16, *limit, "--out", answers)
-    systems["transformers, batched greedy"] = lambda: peer(hf_command)
+    hf_command = bench.peer("generate_hf.py", hf, prompts, "--batch", 16, *limit)
+    systems["transformers, batched greedy"] = lambda: peer(hf_command, theirs)
     if has(python, "xllamacpp"):
         for slots in bench.a.slots:
             command = [python, str(HERE / "generate_server.py"), str(gguf), str(prompts), "--slots", str(slots),
-                       "--threads", str(bench.a.threads), *map(str, limit), "--out", str(answers)]
-            systems[f"llama.cpp server, {slots} slots"] = lambda command=command: peer(command)
+                       "--threads", str(bench.a.threads), *map(str, limit)]
+            out = place / f"answers-llamacpp-{slots}.jsonl"
+            systems[f"llama.cpp server, {slots} slots"] = lambda command=command, out=out: peer(command, out)
     else:
         print(f"bench: {python} has no xllamacpp: llama.cpp's server is left out")
     if has(python, "llama_cpp"):
@@ -108,12 +116,13 @@ def extract(bench):
         systems["llama.cpp, one at a time"] = lambda: peer(command)
     for _ in range(bench.a.rounds):
         for name, measured in systems.items():
-            if not bench.a.only or bench.a.only in name:
+            if bench.wanted(name):
                 bench.keep("extract", name, measured())
     rows = bench.rows("extract")
     measure.table(rows, [mine], "documents_per_s", "documents/s")
     for row in rows[-len(systems):]:
-        print(f"{row['system']:34}answers that parse: {100 * row['parsed']:.1f} %" if "parsed" in row else "", end="\n")
+        if "parsed" in row:
+            print(f"{row['system']:34}answers that parse: {100 * row['parsed']:.1f} %")
 
 
 def stub(place):

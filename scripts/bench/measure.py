@@ -1,4 +1,4 @@
-"""One command of a measurement: its output, the seconds it took and its largest resident memory; and the table at the end.
+"""One command of a measurement: its output, its seconds, its largest resident memory; and the table at the end.
 
 Python 3.9 and its standard library.
 """

@@ -32,7 +32,10 @@ class Bench:
         return [str(self.a.understudy), *map(str, arguments), "--threads", str(self.a.threads), "--device", "cpu"]
 
     def peer(self, script, *arguments):
-        return [self.a.python, str(self.a.peers.resolve() / script), *map(str, arguments)]
+        return [self.a.python, str(self.need("peers") / script), *map(str, arguments)]
+
+    def wanted(self, system):
+        return not self.a.only or any(part in system for part in self.a.only)
 
     def keep(self, part, system, row):
         row = {"part": part, "system": system, **row}
@@ -71,7 +74,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=8, help="training steps of a round; the first is not counted")
     parser.add_argument("--micro", type=int, nargs="+", default=[16, 8], help="our examples per forward")
-    parser.add_argument("--only", help="systems of train and extract whose name contains this")
+    parser.add_argument("--only", nargs="+", help="systems of train and extract whose name contains one of these")
     parser.add_argument("--limit", type=int, default=96, help="documents of extract")
     parser.add_argument("--learn-steps", type=int, default=64, help="steps that teach the adapter of extract")
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 4, 8], help="slots of llama.cpp's server")

@@ -75,7 +75,7 @@ def train(bench):
         systems[f"trl+peft {name}"] = told
     for _ in range(bench.a.rounds):
         for name, measured in systems.items():
-            if not bench.a.only or bench.a.only in name:
+            if bench.wanted(name):
                 bench.keep("train", name, measured())
     rows = bench.rows("train")
     ours_of = [name for name in systems if name.startswith("understudy")]

@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   understudy distill configs/quickstart.toml --set filter.threshold=0.7
-  understudy distill configs/quickstart.toml --gold --out checkpoints/gold   # then: train … --out checkpoints/gold
+  understudy distill configs/quickstart.toml --gold --out checkpoints/gold
 
-With --gold the student learns the annotations of data.train: what a team without a fault would teach,
-to compare with. Give it a run directory of its own.")]
+With --gold the student learns the annotations of data.train, as a team without a fault would teach
+them: something to compare with. Give it a run directory of its own, and train with the same --out.")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,

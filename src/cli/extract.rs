@@ -7,7 +7,6 @@ use super::session::{self, Experiment, Reporter};
 use super::verdict::{BASE, STUDENT};
 use super::{Common, Outcome, debate, model, printed, usage};
 use crate::config::Plan;
-use crate::ie::record::PredictionRecord;
 use crate::ie::{Document, Prediction, Status};
 use crate::store::{each_document, to_jsonl, write_predictions};
 use crate::student::{Reader, Student, Tally};
@@ -125,6 +124,7 @@ fn is_failed(prediction: &Prediction) -> bool {
     matches!(prediction.status, Status::Failed | Status::Refused)
 }
 
+/// Part by part, so that memory does not grow with the number of documents.
 fn student(
     args: &Args,
     plan: &Plan,
