@@ -7,6 +7,7 @@ use super::session::{self, Experiment, Reporter};
 use super::verdict::{BASE, STUDENT};
 use super::{Common, Outcome, debate, model, printed, usage};
 use crate::config::Plan;
+use crate::ie::record::PredictionRecord;
 use crate::ie::{Document, Prediction, Status};
 use crate::store::{each_document, to_jsonl, write_predictions};
 use crate::student::{Reader, Student, Tally};
@@ -68,13 +69,15 @@ struct Summary {
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
     let plan = session::plan(&args.experiment, common)?;
-    let (documents, reporter) = (documents(&args.input)?, Reporter::new(common));
+    let ((count, documents), reporter) = (documents(&args.input)?, Reporter::new(common));
     let summary = match Protocol::named(&args.system) {
         Some(protocol) => {
             let documents = documents.collect::<Result<Vec<Document>>>()?;
             team(args, &plan, protocol, &documents, common, &reporter)?
         }
-        None if args.system == STUDENT || args.system == BASE => student(args, &plan, documents, common, &reporter)?,
+        None if args.system == STUDENT || args.system == BASE => {
+            student(args, &plan, (count, documents), common, &reporter)?
+        }
         None => {
             return Err(usage(format!(
                 "--system {}: expected student, base, aeio, type_agents or crossagentie",
@@ -124,11 +127,10 @@ fn is_failed(prediction: &Prediction) -> bool {
     matches!(prediction.status, Status::Failed | Status::Refused)
 }
 
-/// Part by part, so that memory does not grow with the number of documents.
 fn student(
     args: &Args,
     plan: &Plan,
-    mut documents: Documents,
+    (count, mut documents): (Option<usize>, Documents),
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Summary> {
@@ -184,7 +186,10 @@ fn student(
         }
         summary.documents += 1;
         summary.failed += usize::from(is_failed(&prediction));
-        reporter.count("read", summary.documents);
+        match count {
+            Some(count) => reporter.step("read", summary.documents, count),
+            None => reporter.count("read", summary.documents),
+        }
     })?;
     if let Some(error) = trouble.into_inner() {
         return Err(error);
@@ -201,11 +206,17 @@ fn student(
     Ok(summary)
 }
 
-/// Documents of a file, or the lines of a text.
-fn documents(input: &Path) -> Result<Documents> {
+/// Documents of a file, or the lines of a text, and their number where it is known. Documents of a
+/// file are all checked before the first is handed on.
+fn documents(input: &Path) -> Result<(Option<usize>, Documents)> {
     let name = input.to_string_lossy().into_owned();
     if name.ends_with(".jsonl") || name.ends_with(".jsonl.zst") || name.ends_with(".parquet") {
-        return Ok(Box::new(each_document(input)?.map(|document| document.map_err(Into::into))));
+        let mut count = 0;
+        for document in each_document(input)? {
+            document?;
+            count += 1;
+        }
+        return Ok((Some(count), Box::new(each_document(input)?.map(|document| document.map_err(Into::into)))));
     }
     let text: Box<dyn BufRead> = match name.as_str() {
         "-" => Box::new(BufReader::new(std::io::stdin())),
@@ -216,5 +227,5 @@ fn documents(input: &Path) -> Result<Documents> {
     let document = move |(at, line): (usize, std::io::Result<String>)| {
         Ok(Document::new(format!("{}", at + 1), line.map_err(&named)?.trim_start_matches('\u{feff}')))
     };
-    Ok(Box::new(lines.enumerate().map(document)))
+    Ok((None, Box::new(lines.enumerate().map(document))))
 }

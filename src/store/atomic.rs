@@ -3,66 +3,29 @@
 use super::StoreError;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Writes to a temporary neighbour, syncs, renames. A kill at any moment leaves the old file whole.
 ///
 /// # Errors
 /// If the directory cannot be made or the disk is full; the old file is untouched then.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let mut file = Lasting::create(path)?;
-    file.write(bytes)?;
-    file.finish()
-}
-
-/// A file that is written part by part beside the one that it will replace.
-pub(super) struct Lasting {
-    path: PathBuf,
-    neighbour: PathBuf,
-    file: File,
-    finished: bool,
-}
-
-impl Lasting {
-    pub fn create(path: &Path) -> Result<Lasting, StoreError> {
-        let parent = parent_of(path);
-        fs::create_dir_all(parent).map_err(StoreError::io(parent, "creating the directory"))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let neighbour = parent.join(format!(".{name}.{}.tmp", std::process::id()));
-        let file = File::create(&neighbour).map_err(StoreError::io(path, "writing"))?;
-        Ok(Lasting { path: path.to_path_buf(), neighbour, file, finished: false })
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(StoreError::io(parent, "creating the directory"))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let neighbour = parent.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = File::create(&neighbour)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&neighbour, path));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&neighbour);
+        return Err(StoreError::io(path, "writing")(error));
     }
-
-    pub fn path(&self) -> &Path {
-        &self.path
+    // The rename itself must survive a power cut; file systems that cannot sync a directory say so here.
+    if let Ok(directory) = File::open(parent) {
+        let _ = directory.sync_all();
     }
-
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.file.write_all(bytes).map_err(StoreError::io(&self.path, "writing"))
-    }
-
-    pub fn finish(mut self) -> Result<(), StoreError> {
-        let named = self.file.sync_all().and_then(|()| fs::rename(&self.neighbour, &self.path));
-        named.map_err(StoreError::io(&self.path, "writing"))?;
-        self.finished = true;
-        // The rename itself must survive a power cut; file systems that cannot sync a directory say so here.
-        if let Ok(directory) = File::open(parent_of(&self.path)) {
-            let _ = directory.sync_all();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Lasting {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = fs::remove_file(&self.neighbour);
-        }
-    }
-}
-
-fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use crate::ie::{Document, Prediction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A document as written.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,58 +107,6 @@ pub fn read_predictions(path: &Path, documents: &[Document]) -> Result<Vec<Predi
 /// # Errors
 /// If the file cannot be written.
 pub fn write_predictions(path: &Path, predictions: &[Prediction], documents: &[Document]) -> Result<(), StoreError> {
-    let mut file = PredictionWriter::create(path)?;
-    file.write(predictions, documents)?;
-    file.finish()
-}
-
-/// Predictions, written as they come; the file has its name only when all are there.
-pub struct PredictionWriter {
-    file: Lasting,
-    packed: Option<zstd::Encoder<'static, Vec<u8>>>,
-}
-
-impl PredictionWriter {
-    /// Begins a `.jsonl` or `.jsonl.zst`.
-    ///
-    /// # Errors
-    /// If the directory cannot be written to, or the extension is that of another format.
-    pub fn create(path: &Path) -> Result<PredictionWriter, StoreError> {
-        let name = path.to_string_lossy();
-        if name.ends_with(".parquet") {
-            return Err(StoreError::file(path, "Parquet is not written by this version; use .jsonl or .jsonl.zst"));
-        }
-        let fail = StoreError::io(path, "compressing");
-        let packed = name.ends_with(".zst").then(|| zstd::Encoder::new(Vec::new(), 19)).transpose().map_err(fail)?;
-        Ok(PredictionWriter { file: Lasting::create(path)?, packed })
-    }
-
-    /// Adds predictions about `documents`, in the same order.
-    ///
-    /// # Errors
-    /// If the disk is full.
-    pub fn write(&mut self, predictions: &[Prediction], documents: &[Document]) -> Result<(), StoreError> {
-        let bytes = predictions_jsonl(predictions, documents);
-        let Some(packed) = &mut self.packed else { return self.file.write(&bytes) };
-        packed.write_all(&bytes).map_err(StoreError::io(self.file.path(), "compressing"))?;
-        self.file.write(&std::mem::take(packed.get_mut()))
-    }
-
-    /// Gives the file its name.
-    ///
-    /// # Errors
-    /// If the disk is full; what stood there is untouched then.
-    pub fn finish(mut self) -> Result<(), StoreError> {
-        if let Some(packed) = self.packed.take() {
-            let rest = packed.finish().map_err(StoreError::io(self.file.path(), "compressing"))?;
-            self.file.write(&rest)?;
-        }
-        self.file.finish()
-    }
-}
-
-/// Predictions about `documents` as lines.
-pub fn predictions_jsonl(predictions: &[Prediction], documents: &[Document]) -> Vec<u8> {
     let records: Vec<_> = predictions.iter().zip(documents).map(|(p, d)| PredictionRecord::of(p, d)).collect();
-    to_jsonl(&records)
+    write_jsonl(path, &records)
 }

@@ -4,8 +4,7 @@ use super::{StoreError, write_atomic};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Longest line that is read, in bytes; a longer one is refused instead of filling the memory.
 const LONGEST_LINE: u64 = 64 << 20;

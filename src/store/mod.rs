@@ -11,7 +11,6 @@ mod shards;
 mod writer;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
-use atomic::Lasting;
 pub use atomic::write_atomic;
 pub use documents::{
     document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,

@@ -52,7 +52,7 @@ impl Vocabulary {
                 let spelled = String::from_utf8_lossy(&spelled).into_owned();
                 let cause = format!(
                     "its tokens spell {spelled:?} where {PROBE:?} is encoded; only byte-level and sentencepiece \
-                     vocabularies can be constrained"
+                     vocabularies can be constrained; eval.constrained = false lets it write freely"
                 );
                 return Err(StudentError::chat("this vocabulary", cause));
             }
