@@ -46,17 +46,16 @@ pub struct Options {
     pub check: bool,
 }
 
+/// Takes a document and where its words stand; an error ends the conversion.
+pub type Output<'a> = &'a mut dyn FnMut(&Document, &[Range<usize>]) -> Result<(), StoreError>;
+
 /// Reads all inputs, each in its format, and gives every document to `sink`, in order; with the byte
 /// ranges of its tokens, where the format has tokens.
 ///
 /// # Errors
 /// A file that cannot be read, by file and line; the first broken item, unless the options say
 /// otherwise; what the sink says.
-pub fn convert(
-    inputs: &[(PathBuf, &'static Format)],
-    options: &Options,
-    sink: &mut dyn FnMut(&Document, &[Range<usize>]) -> Result<(), StoreError>,
-) -> Result<Report, StoreError> {
+pub fn convert(inputs: &[(PathBuf, &'static Format)], options: &Options, sink: Output) -> Result<Report, StoreError> {
     let mut report = Report::default();
     for (path, format) in inputs {
         (format.read)(path, options, &mut |draft: Draft| {

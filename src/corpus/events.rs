@@ -38,12 +38,17 @@ pub(super) const CASIE: Format = Format {
 
 // ───────────────────────────────────────── RAMS ─────────────────────────────────────────
 
+/// First and last word of a trigger, and its types with their confidence.
+type Trigger = (i64, i64, Vec<(String, f64)>);
+/// First and last words of a trigger and of an argument, and the role.
+type Link = ((i64, i64), (i64, i64), String);
+
 #[derive(Deserialize)]
 struct RamsRow {
     doc_key: String,
     sentences: Vec<Vec<String>>,
-    evt_triggers: Vec<(i64, i64, Vec<(String, f64)>)>,
-    gold_evt_links: Option<Vec<((i64, i64), (i64, i64), String)>>,
+    evt_triggers: Vec<Trigger>,
+    gold_evt_links: Option<Vec<Link>>,
 }
 
 /// The role in `evt089arg01victim`.

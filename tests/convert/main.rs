@@ -14,7 +14,7 @@ use understudy::ie::Document;
 pub struct Desk(tempfile::TempDir);
 
 impl Desk {
-    pub fn new() -> Desk {
+    pub(crate) fn new() -> Desk {
         Desk(tempfile::tempdir().unwrap())
     }
 

@@ -226,8 +226,8 @@ fn meant_pairs(raw: &str, schema: &Schema, entities: &[Entity]) -> Extraction {
                 .map(|(head, tail)| Relation { label: label.clone(), head, tail, confidence: None })
                 .filter(|relation| {
                     let kind = schema.relation(&label).unwrap();
-                    !(kind.symmetric && entities[relation.tail].span < entities[relation.head].span)
-                        && !allowed(schema, entities, vec![relation.clone()]).is_empty()
+                    let turned = kind.symmetric && entities[relation.tail].span < entities[relation.head].span;
+                    !turned && !allowed(schema, entities, vec![relation.clone()]).is_empty()
                 })
                 .map(|relation| ((entities[relation.head].span, entities[relation.tail].span), relation))
                 .find(|(place, _)| last.is_none_or(|last| last <= *place));
