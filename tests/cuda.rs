@@ -5,6 +5,8 @@
 //! every test says that it was skipped where there is none. `cpu` runs the same operations as a GPU
 //! would, in place of the CPU's own: that proves the tests.
 
+#![allow(clippy::explicit_write, reason = "what eprintln writes is not shown where a test passes")]
+
 use burn::tensor::{Device, Tensor};
 use safetensors::SafeTensors;
 use serde_json::json;
