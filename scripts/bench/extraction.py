@@ -160,7 +160,8 @@ def scale(bench):
     for _ in range(bench.a.rounds):
         for count in bench.a.documents:
             texts = (" ".join(word(number * 7 + at * 3) for at in range(8 + number % 5)) for number in range(count))
-            desk.write(place / "many.jsonl", [{"id": f"d{number}", "text": text} for number, text in enumerate(texts)])
+            # One by one: a child begins with the memory of this process, and its peak counts that.
+            desk.write(place / "many.jsonl", ({"id": f"d{number}", "text": text} for number, text in enumerate(texts)))
             out = place / "found.jsonl"
             command = bench.understudy("extract", config, place / "many.jsonl", "--system", "base", "--predictions", out,
                                        "--set", "eval.max_new_tokens=8", "--set", "eval.constrained=false",
