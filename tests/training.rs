@@ -471,3 +471,93 @@ fn many_documents_are_read_in_parts_and_none_where_the_last_is_faulty() {
     assert_eq!(std::fs::read(desk.path("found.jsonl")).unwrap(), before);
     assert!(desk.names(".").iter().all(|name| !name.contains("partial")), "{:?}", desk.names("."));
 }
+
+/// `understudy extract tiny.toml many.jsonl --predictions OUT`, and the documents it reads.
+fn extraction(desk: &Desk, documents: usize, out: &str) -> Command {
+    let line = |number: usize| format!("{}\n", json!({"id": format!("m{number}"), "text": format!("w{number} w2")}));
+    desk.write("many.jsonl", &(0..documents).map(line).collect::<String>());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
+    command.args(["extract", "tiny.toml", "many.jsonl", "--system", "base", "--max-failures", "100000"]);
+    command.args(["--device", "cpu", "--predictions", out]).current_dir(desk.0.path()).stderr(Stdio::piped());
+    command
+}
+
+/// Predictions without what a reading took.
+fn found(desk: &Desk, out: &str) -> Vec<Value> {
+    let mut found: Vec<Value> = understudy::store::read_jsonl(&desk.path(out)).unwrap();
+    found.iter_mut().for_each(|line| line["cost"]["seconds"] = Value::Null);
+    found
+}
+
+#[test]
+fn a_killed_extraction_goes_on_where_it_was_to_the_same_predictions() {
+    let desk = Desk::new();
+    let (code, said) = ended(extraction(&desk, 1500, "straight.jsonl").spawn().unwrap());
+    assert_eq!(code, 0, "{said}");
+    let lines = || std::fs::read_to_string(desk.path("killed.jsonl.partial")).unwrap_or_default().lines().count();
+    let mut hits = 0;
+    for _ in 0..4 {
+        let (before, mut child) = (lines(), extraction(&desk, 1500, "killed.jsonl").spawn().unwrap());
+        // On a crowded machine a run may end before it is seen.
+        hits += usize::from(seen(&mut child, || lines() > before + 16));
+        child.kill().unwrap();
+        let (status, _) = waited(child);
+        assert!(status.code() == Some(0) || !desk.path("killed.jsonl").exists());
+        if desk.path("killed.jsonl").exists() {
+            std::fs::remove_file(desk.path("killed.jsonl")).unwrap();
+        }
+    }
+    assert!(hits > 0, "no run was seen while it read");
+    let read = lines();
+    let (code, said) = ended(extraction(&desk, 1500, "killed.jsonl").spawn().unwrap());
+    assert!(code == 0 && (read == 0 || said.contains("documents were read before")), "{said}");
+    assert_eq!(found(&desk, "killed.jsonl"), found(&desk, "straight.jsonl"));
+    // Lines of another system are none of these.
+    desk.write("other.jsonl.partial", "{\"id\":\"m0\"}\n");
+    desk.write("other.jsonl.partial.identity", "another");
+    let (code, said) = ended(extraction(&desk, 40, "other.jsonl").spawn().unwrap());
+    assert!(code == 0 && !said.contains("read before") && found(&desk, "other.jsonl").len() == 40, "{said}");
+    // Of the same system, but of other documents.
+    let mut child = extraction(&desk, 1500, "moved.jsonl").spawn().unwrap();
+    let stood = || std::fs::read_to_string(desk.path("moved.jsonl.partial")).is_ok_and(|text| text.lines().count() > 2);
+    if seen(&mut child, stood) {
+        child.kill().unwrap();
+        waited(child);
+        if desk.path("moved.jsonl.partial").exists() {
+            let lines = std::fs::read_to_string(desk.path("moved.jsonl.partial")).unwrap();
+            desk.write("moved.jsonl.partial", &lines.replacen("\"m1\"", "\"x1\"", 1));
+            let (code, said) = ended(extraction(&desk, 1500, "moved.jsonl").spawn().unwrap());
+            assert!(code == 2 && said.contains("line 2 is about \"x1\", which is not document 2"), "{code} {said}");
+        }
+    }
+}
+
+#[test]
+fn a_model_in_this_process_answers_for_the_team_and_is_asked_once() {
+    let desk = Desk::new();
+    let text = std::fs::read_to_string(desk.path("tiny.toml")).unwrap();
+    desk.write("own.toml", &text.replace("cassette = 'none'", "local = 'student'\nmax_tokens = 6"));
+    let debate = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
+        command.args(["debate", "own.toml", "--device", "cpu"]).args(more).current_dir(desk.0.path());
+        ended(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let answers =
+        || -> Vec<Value> { understudy::store::read_jsonl(&desk.path("out/answers.jsonl")).unwrap_or_default() };
+    let (code, said) = debate(&[]);
+    // The random student says nothing that can be read: its documents have failed, and are counted.
+    assert!(code == 0 || code == 3, "{code} {said}");
+    let first = answers();
+    assert!(!first.is_empty(), "{said}");
+    let counted =
+        |line: &&Value| ["\"completion_tokens\"", "\"prompt_tokens\""].iter().all(|key| line.to_string().contains(key));
+    assert_eq!(first.iter().filter(counted).count(), 1, "one document, one question: {first:?}");
+    let (again, _) = debate(&[]);
+    assert_eq!((again, answers()), (code, first), "an answer that is stored is not asked for again");
+    for (set, why) in
+        [("team.temperature=0.5", "answers greedily"), ("team.base_url=\"http://127.0.0.1:1/v1\"", "keep one")]
+    {
+        let (code, said) = debate(&["--set", set]);
+        assert!(code == 2 && said.contains(why), "{code} {said}");
+    }
+}
