@@ -533,6 +533,21 @@ fn a_killed_extraction_goes_on_where_it_was_to_the_same_predictions() {
 }
 
 #[test]
+fn a_document_beyond_the_models_context_fails_alone_and_says_why() {
+    let desk = Desk::new();
+    let mut command = extraction(&desk, 2, "found.jsonl");
+    let long = format!("{}\n", json!({"id": "long", "text": "w1 ".repeat(5000)}));
+    let short = std::fs::read_to_string(desk.path("many.jsonl")).unwrap();
+    desk.write("many.jsonl", &(long + &short));
+    let (code, said) = ended(command.spawn().unwrap());
+    assert_eq!(code, 0, "{said}");
+    let found = found(&desk, "found.jsonl");
+    let error = found[0]["error"].as_str().unwrap();
+    assert!(found[0]["status"] == "failed" && error.contains("the model reads 4096; split the document"), "{found:?}");
+    assert!(found.len() == 3 && !found[1]["error"].to_string().contains("too long"), "{found:?}");
+}
+
+#[test]
 fn a_model_in_this_process_answers_for_the_team_and_is_asked_once() {
     let desk = Desk::new();
     let text = std::fs::read_to_string(desk.path("tiny.toml")).unwrap();

@@ -43,6 +43,8 @@ struct Case {
     document: Document,
     reading: Option<Reading>,
     relations: Option<RelationReading>,
+    /// Why it cannot be read at all.
+    error: Option<String>,
     cost: Cost,
 }
 
@@ -115,6 +117,18 @@ struct Desk<'d, 'a> {
 }
 
 impl Desk<'_, '_> {
+    /// Why a question does not fit into the model's context, if it does not.
+    fn too_long(&self, request: &Request) -> Option<String> {
+        let (read, written) = (request.prompt.len(), request.max_new_tokens);
+        let context = self.reader.model.config().context;
+        (read + written > context).then(|| {
+            format!(
+                "too long: the question takes {read} tokens and its answer up to {written}, the model reads {context}; \
+                 split the document"
+            )
+        })
+    }
+
     fn request(
         &self,
         messages: &[Message],
@@ -130,8 +144,12 @@ impl Desk<'_, '_> {
     }
 
     fn conclude(&mut self, number: usize, case: Case) {
-        let prediction = concluded(&case.document, case.reading, case.relations, case.cost);
-        self.finished.insert(number, (case.document, prediction));
+        let Case { document, reading, relations, error, cost } = case;
+        let prediction = match error {
+            Some(error) => Prediction::failed(&document.id, Status::Failed, error, cost),
+            None => concluded(&document, reading, relations, cost),
+        };
+        self.finished.insert(number, (document, prediction));
         while let Some((document, prediction)) = self.finished.remove(&self.handed) {
             (self.out)(document, prediction);
             self.handed += 1;
@@ -151,7 +169,7 @@ impl Work for Desk<'_, '_> {
             let number = self.begun;
             self.begun += 1;
             let cost = Cost { prompt_tokens: Some(0), completion_tokens: Some(0), ..Cost::default() };
-            let case = Case { document, reading: None, relations: None, cost };
+            let mut case = Case { document, reading: None, relations: None, error: None, cost };
             if case.document.is_blank() {
                 self.conclude(number, case);
                 continue;
@@ -161,6 +179,11 @@ impl Work for Desk<'_, '_> {
             let request = self.request(&prompts.entities(text), |tokenizer, vocabulary| {
                 Ok(Grammar::entities(prompts.schema(), &vocabulary.spelled(tokenizer, text)?))
             })?;
+            case.error = self.too_long(&request);
+            if case.error.is_some() {
+                self.conclude(number, case);
+                continue;
+            }
             let read = request.prompt.len() as u64;
             self.open.insert(number, (case, read));
             return Ok(Some((2 * number, request)));
@@ -191,7 +214,8 @@ impl Work for Desk<'_, '_> {
         let grammar = |_: &ChatTokenizer, _: &Vocabulary| Ok(Grammar::relations(prompts.schema(), found));
         let request = asked.map(|messages| self.request(&messages, grammar)).transpose()?;
         case.reading = Some(reading);
-        match request {
+        case.error = request.as_ref().and_then(|request| self.too_long(request));
+        match request.filter(|_| case.error.is_none()) {
             Some(request) => {
                 self.open.insert(document, (case, request.prompt.len() as u64));
                 self.more.push_back((number + 1, request));

@@ -204,7 +204,7 @@ impl<'a> Engine<'a> {
     /// Starts questions while there is room in the next pass.
     fn admit(&mut self, decoder: &Decoder, waiting: &mut VecDeque<(usize, Request)>, active: &mut Vec<Text>) {
         let mut planned: usize = active.iter().map(Text::unread).sum();
-        while active.len() < self.settings.lanes
+        while active.len() < self.settings.lanes.max(1)
             && planned < self.settings.tokens
             && let Some((number, request)) = waiting.pop_front()
         {
@@ -266,7 +266,7 @@ impl<'a> Engine<'a> {
     fn in_batches(&mut self, work: &mut dyn Work) -> Result<()> {
         loop {
             let mut batch = Vec::new();
-            while batch.len() < self.settings.lanes
+            while batch.len() < self.settings.lanes.max(1)
                 && let Some(question) = work.next(batch.is_empty())?
             {
                 batch.push(question);
