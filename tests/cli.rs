@@ -104,10 +104,9 @@ impl Desk {
         let mut documents: Vec<Document> = read_documents(&self.path("train.jsonl")).unwrap();
         documents.extend(read_documents(&self.path("junk.jsonl")).unwrap());
         let client = Client::replay(AnswerStore::new());
-        let quiet = |_: &str, _: &str, _: usize, _: usize| {};
-        let requests = loop {
+            let requests = loop {
             let sampling = session::sampling(&plan);
-            let team = Team::new(Protocol::Crossagentie, plan.schema().clone(), &client, sampling, &quiet);
+            let team = Team::new(Protocol::Crossagentie, plan.schema().clone(), &client, sampling).recording();
             team.debate(&documents);
             let requests = team.requests();
             let open: Vec<&StoredRequest> =

@@ -251,8 +251,7 @@ fn one_documents_failure_stops_neither_the_others_nor_a_second_call() {
         logprobs: true,
         max_rounds: 2,
     };
-    let quiet = |_: &str, _: &str, _: usize, _: usize| {};
-    let team = Team::new(Protocol::Aeio, schema, &client, sampling, &quiet);
+    let team = Team::new(Protocol::Aeio, schema, &client, sampling).recording();
     let texts = ["Ann Lee left.", "Bad luck.", "Secret.", "Then Ann Lee came."];
     let documents: Vec<Document> =
         texts.iter().enumerate().map(|(at, text)| Document::new(format!("d{at}"), *text)).collect();

@@ -6,14 +6,13 @@ use super::session::{self, Experiment, Reporter};
 use super::{Common, Outcome, shards, usage};
 use crate::config::Plan;
 use crate::corpus::read_train;
-use crate::ie::{Document, Status};
-use crate::store::{CassetteHeader, Shard, StoredRequest, read_documents, write_jsonl};
-use crate::team::{Client, Progress, Protocol, Team};
-use crate::trace::{Settled, Trace};
+use crate::ie::{Cost, Document, Extractor, Status};
+use crate::store::{CassetteHeader, Shard, Spill, StoreError, read_documents};
+use crate::team::{Client, Protocol, Team};
+use crate::trace::{Conflict, Settled, Trace};
 use anyhow::{Result, anyhow, bail};
-use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 /// Arguments of `debate`.
 #[derive(Debug, clap::Args)]
@@ -84,10 +83,18 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let (client, reporter) = (servers::client(&plan, common, &args.spending, shard)?, Reporter::new(common));
-    let (traces, requests) = traces(&plan, protocol, &client, &documents, &reporter)?;
     let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + ".jsonl";
     let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join(&file));
-    write_jsonl(&path, &traces)?;
+    let mut team = team(&plan, protocol, &client);
+    if args.cassette_out.is_some() {
+        team = team.recording();
+    }
+    let spill = Spill::beside(&path)?;
+    let summary = debated(&team, documents, &reporter, &|ordinal, trace| {
+        let line = serde_json::to_vec(&trace).expect("a trace is JSON");
+        spill.put(ordinal, &line)
+    })?;
+    spill.finish()?;
     let of_the_config = args.traces.is_none() && args.data.is_empty() && args.limit.is_none();
     match shard {
         // Only what the config asks for can be joined.
@@ -104,110 +111,88 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         _ => {}
     }
     if let Some(cassette) = &args.cassette_out {
-        let count = client.store().write_cassette(cassette, &header(&plan, &client, &args.cassette_date), &requests)?;
+        let header = header(&plan, &client, &args.cassette_date);
+        let count = client.store().write_cassette(cassette, &header, &team.requests())?;
         reporter.say(&format!("{count} answers written to {}", cassette.display()));
     }
-    let failed = traces.iter().filter(|trace| matches!(trace.status, Status::Failed | Status::Refused)).count();
+    let failed = summary.failed + summary.refused;
     if common.json {
-        println!("{}", summary(&traces));
+        println!("{}", summary.json());
     } else {
-        println!("{}", told(&traces));
+        println!("{}", summary.told());
         println!("traces: {}", path.display());
     }
     Ok(if failed > args.max_failures { Outcome::TooManyFailures } else { Outcome::Done })
 }
 
-/// Lets the team debate; an interrupted or unrecorded request ends the call, a failed one is a row.
+/// The team of a plan with this protocol.
+pub fn team<'a>(plan: &Plan, protocol: Protocol, client: &'a Client) -> Team<'a> {
+    Team::new(protocol, plan.schema().clone(), client, session::sampling(plan))
+        .working(session::working(plan))
+        .constrained(session::constrained(plan))
+}
+
+/// Lets the team debate, and gives the traces in the documents' order.
+///
+/// # Errors
+/// As [`debated`].
 pub fn traces(
     plan: &Plan,
     protocol: Protocol,
     client: &Client,
     documents: &[Document],
     reporter: &Reporter,
-) -> Result<(Vec<Trace>, Vec<StoredRequest>)> {
-    // Blocks of documents at once, where there is room: while one waits for its slowest answer, others
-    // are in flight. Each document is debated by itself, so the traces are the same.
-    let block = (client.places() / 4).clamp(16, 256);
-    let (traces, requests) = match client.places() >= 8 && documents.len() >= 2 * block {
-        true => in_blocks(plan, protocol, client, documents, reporter, block),
-        false => {
-            let progress = |stage: &str, agent: &str, done: usize, all: usize| {
-                reporter.live(&format!("{} {stage} {agent}", protocol.name()), done, all, &|| client.spent());
-            };
-            debated(plan, protocol, client, documents, &progress)
+) -> Result<(Vec<Trace>, Summary)> {
+    let traces = Mutex::new(vec![None; documents.len()]);
+    let team = team(plan, protocol, client);
+    let summary = debated(&team, documents.to_vec(), reporter, &|ordinal, trace| {
+        traces.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[ordinal] = Some(trace);
+        Ok(())
+    })?;
+    let traces = traces.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    Ok((traces.into_iter().flatten().collect(), summary))
+}
+
+/// Lets the team debate; `keep` hears each document's ordinal and trace, in any order.
+///
+/// # Errors
+/// If the call was interrupted or reached a limit, a request is not in the cassette, or `keep`
+/// fails. A failed request is a row of the trace.
+fn debated(
+    team: &Team,
+    documents: Vec<Document>,
+    reporter: &Reporter,
+    keep: &(dyn Fn(usize, Trace) -> Result<(), StoreError> + Sync),
+) -> Result<Summary> {
+    let (all, name, client) = (documents.len(), team.name(), team.client());
+    let state = Mutex::new((Summary::default(), None::<StoreError>));
+    team.debate_each(documents.into_iter(), &|ordinal, trace| {
+        let mut counted = Summary::default();
+        counted.add(&trace);
+        let kept = keep(ordinal, trace);
+        let mut state = state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.0.join(counted);
+        if let Err(error) = kept {
+            // Nothing is bought that cannot be written down.
+            client.halt(&error);
+            state.1.get_or_insert(error);
         }
-    };
+        reporter.live(&format!("{name} documents"), state.0.documents, all, &|| client.spent());
+    });
+    let (summary, failure) = state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if session::stopped() {
         return Err(session::interrupted());
+    }
+    if let Some(error) = failure {
+        return Err(error.into());
     }
     if let Some(why) = client.halted() {
         return Err(halted(&why, client));
     }
-    let unrecorded: Vec<&str> = traces
-        .iter()
-        .flat_map(|trace| &trace.turns)
-        .filter_map(|turn| turn.error.as_deref())
-        .filter(|error| error.starts_with("no recorded answer"))
-        .collect();
-    if let Some(first) = unrecorded.first() {
-        bail!(
-            "{} of {} requests of {} are not in the cassette: {first}",
-            unrecorded.len(),
-            requests.len(),
-            protocol.name()
-        );
+    if let Some(first) = &summary.unrecorded_error {
+        bail!("{} of {} requests of {name} are not in the cassette: {first}", summary.unrecorded, summary.turns);
     }
-    Ok((traces, requests))
-}
-
-fn debated(
-    plan: &Plan,
-    protocol: Protocol,
-    client: &Client,
-    documents: &[Document],
-    progress: Progress,
-) -> (Vec<Trace>, Vec<StoredRequest>) {
-    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan), progress)
-        .constrained(session::constrained(plan));
-    let traces = team.debate(documents);
-    (traces, team.requests())
-}
-
-/// Blocks that are debated at once.
-const AT_ONCE: usize = 32;
-
-/// Debates block by block, some of them at once; traces and requests in the documents' order.
-fn in_blocks(
-    plan: &Plan,
-    protocol: Protocol,
-    client: &Client,
-    documents: &[Document],
-    reporter: &Reporter,
-    block: usize,
-) -> (Vec<Trace>, Vec<StoredRequest>) {
-    let blocks: Vec<&[Document]> = documents.chunks(block).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let tell = || {
-        let what = format!("{} documents", protocol.name());
-        reporter.live(&what, done.load(Ordering::Relaxed), documents.len(), &|| client.spent());
-    };
-    let work = || {
-        let mut mine = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(block) = blocks.get(at) else { return mine };
-            mine.push((at, debated(plan, protocol, client, block, &|_: &str, _: &str, _: usize, _: usize| tell())));
-            done.fetch_add(block.len(), Ordering::Relaxed);
-            tell();
-        }
-    };
-    let mut heard: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..AT_ONCE.min(blocks.len())).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    });
-    heard.sort_by_key(|(at, _)| *at);
-    let (traces, requests): (Vec<_>, Vec<_>) = heard.into_iter().map(|(_, heard)| heard).unzip();
-    (traces.into_iter().flatten().collect(), requests.into_iter().flatten().collect())
+    Ok(summary)
 }
 
 fn header(plan: &Plan, client: &Client, date: &str) -> CassetteHeader {
@@ -256,44 +241,123 @@ fn part(documents: Vec<Document>, shard: Option<Shard>, limit: Option<usize>) ->
     Ok(documents)
 }
 
-/// What the debates came to, as one JSON object.
-pub fn summary(traces: &[Trace]) -> serde_json::Value {
-    let conflicts: Vec<_> = traces.iter().flat_map(|trace| &trace.conflicts).collect();
-    let settled = |how: Settled| conflicts.iter().filter(|conflict| conflict.settled == how).count();
-    let status = |status: Status| traces.iter().filter(|trace| trace.status == status).count();
-    let cost = traces.iter().fold(crate::ie::Cost::default(), |sum, trace| sum.plus(trace.cost()));
-    serde_json::json!({
-        "documents": traces.len(),
-        "ok": status(Status::Ok), "empty": status(Status::Empty), "failed": status(Status::Failed), "refused": status(Status::Refused),
-        "failed_turns": traces.iter().map(Trace::failed_turns).sum::<usize>(),
-        "conflicts": conflicts.len(),
-        "consensus_first_round": conflicts.iter().filter(|c| c.settled == Settled::Consensus && c.rounds == 1).count(),
-        "consensus": settled(Settled::Consensus),
-        "summarizer": settled(Settled::Summarizer),
-        "majority": settled(Settled::Majority),
-        "unsettled": settled(Settled::Failed),
-        "calls": cost.calls, "prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens,
-        "seconds": (cost.seconds * 10.0).round() / 10.0,
-    })
+/// What debates came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    documents: usize,
+    ok: usize,
+    empty: usize,
+    failed: usize,
+    refused: usize,
+    turns: usize,
+    failed_turns: usize,
+    asked_again: usize,
+    unrecorded: usize,
+    unrecorded_error: Option<String>,
+    conflicts: usize,
+    first_round: usize,
+    consensus: usize,
+    summarizer: usize,
+    majority: usize,
+    unsettled: usize,
+    cost: Cost,
 }
 
-/// What the debates came to, in words.
-pub fn told(traces: &[Trace]) -> String {
-    let summary = summary(traces);
-    format!(
-        "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns)\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} by a majority, {} unsettled\n{} calls",
-        summary["documents"],
-        summary["ok"],
-        summary["empty"],
-        summary["failed"],
-        summary["refused"],
-        summary["failed_turns"],
-        summary["conflicts"],
-        summary["consensus"],
-        summary["consensus_first_round"],
-        summary["summarizer"],
-        summary["majority"],
-        summary["unsettled"],
-        summary["calls"],
-    )
+impl Summary {
+    /// Of these traces.
+    pub fn of(traces: &[Trace]) -> Summary {
+        let mut summary = Summary::default();
+        traces.iter().for_each(|trace| summary.add(trace));
+        summary
+    }
+
+    fn add(&mut self, trace: &Trace) {
+        let unrecorded = |error: &&str| error.starts_with("no recorded answer");
+        let missing = trace.turns.iter().filter_map(|turn| turn.error.as_deref()).filter(unrecorded);
+        let settled = |how: Settled| trace.conflicts.iter().filter(|conflict| conflict.settled == how).count();
+        let first = |conflict: &&Conflict| conflict.settled == Settled::Consensus && conflict.rounds == 1;
+        let is = |status: Status| usize::from(trace.status == status);
+        self.join(Summary {
+            documents: 1,
+            ok: is(Status::Ok),
+            empty: is(Status::Empty),
+            failed: is(Status::Failed),
+            refused: is(Status::Refused),
+            turns: trace.turns.len(),
+            failed_turns: trace.failed_turns(),
+            asked_again: trace.superseded.len(),
+            unrecorded: missing.clone().count(),
+            unrecorded_error: missing.clone().next().map(str::to_owned),
+            conflicts: trace.conflicts.len(),
+            first_round: trace.conflicts.iter().filter(first).count(),
+            consensus: settled(Settled::Consensus),
+            summarizer: settled(Settled::Summarizer),
+            majority: settled(Settled::Majority),
+            unsettled: settled(Settled::Failed),
+            cost: trace.cost(),
+        });
+    }
+
+    fn join(&mut self, other: Summary) {
+        self.documents += other.documents;
+        self.ok += other.ok;
+        self.empty += other.empty;
+        self.failed += other.failed;
+        self.refused += other.refused;
+        self.turns += other.turns;
+        self.failed_turns += other.failed_turns;
+        self.asked_again += other.asked_again;
+        self.unrecorded += other.unrecorded;
+        self.unrecorded_error = self.unrecorded_error.take().or(other.unrecorded_error);
+        self.conflicts += other.conflicts;
+        self.first_round += other.first_round;
+        self.consensus += other.consensus;
+        self.summarizer += other.summarizer;
+        self.majority += other.majority;
+        self.unsettled += other.unsettled;
+        self.cost = self.cost.plus(other.cost);
+    }
+
+    /// As one JSON object.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "documents": self.documents,
+            "ok": self.ok, "empty": self.empty, "failed": self.failed, "refused": self.refused,
+            "failed_turns": self.failed_turns,
+            "asked_again": self.asked_again,
+            "conflicts": self.conflicts,
+            "consensus_first_round": self.first_round,
+            "consensus": self.consensus,
+            "summarizer": self.summarizer,
+            "majority": self.majority,
+            "unsettled": self.unsettled,
+            "calls": self.cost.calls,
+            "prompt_tokens": self.cost.prompt_tokens, "completion_tokens": self.cost.completion_tokens,
+            "seconds": (self.cost.seconds * 10.0).round() / 10.0,
+        })
+    }
+
+    /// In words.
+    pub fn told(&self) -> String {
+        let again = match self.asked_again {
+            0 => String::new(),
+            count => format!(", {count} asked again"),
+        };
+        format!(
+            "{} documents: {} with findings, {} empty, {} failed, {} refused ({} failed turns{again})\n{} conflicts: {} settled by consensus ({} in one round), {} by the summarizer, {} by a majority, {} unsettled\n{} calls",
+            self.documents,
+            self.ok,
+            self.empty,
+            self.failed,
+            self.refused,
+            self.failed_turns,
+            self.conflicts,
+            self.consensus,
+            self.first_round,
+            self.summarizer,
+            self.majority,
+            self.unsettled,
+            self.cost.calls,
+        )
+    }
 }

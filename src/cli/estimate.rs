@@ -1,12 +1,12 @@
 //! What a debate would ask, before anything is asked: a replay of what is stored, and a count of
 //! what is not.
 
-use super::{servers, session};
+use super::{debate, servers};
 use crate::config::Plan;
 use crate::ie::Document;
 use crate::store::{AnswerStore, StoredAnswer, StoredRequest, request_key};
 use crate::team::client::DENSITY;
-use crate::team::{Client, Protocol, Team};
+use crate::team::{Client, Protocol};
 use std::collections::BTreeSet;
 
 /// Calls and tokens that a debate would need.
@@ -32,9 +32,7 @@ impl Estimate {
     /// Replays `store` and counts what is missing.
     pub fn of(plan: &Plan, protocol: Protocol, documents: &[Document], store: AnswerStore) -> Estimate {
         let client = Client::replay(store);
-        let quiet = |_: &str, _: &str, _: usize, _: usize| {};
-        let team = Team::new(protocol, plan.schema().clone(), &client, session::sampling(plan), &quiet)
-            .constrained(session::constrained(plan));
+        let team = debate::team(plan, protocol, &client).recording();
         let traces = team.debate(documents);
         let relations = plan.schema().relations.len();
         let asked = |trace: &crate::trace::Trace| trace.turns.iter().filter(|turn| turn.stage == "relations").count();

@@ -3,10 +3,10 @@
 use super::{Common, model, session, usage};
 use crate::config::Plan;
 use crate::store::{StoredAnswer, StoredRequest, StoredToken};
-use crate::student::{ChatTokenizer, Engine, Finish, Generated, Model, Request, Settings, Student, Work};
-use crate::team::client::{ClientError, Heard, Local};
+use crate::student::{self, ChatTokenizer, Engine, Finish, Generated, Model, Request, Settings, Student};
+use crate::team::client::{Asked, ClientError, Heard, Local};
 use anyhow::Result;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,68 +35,64 @@ pub fn load(plan: &Plan, name: &str, common: &Common) -> Result<Box<dyn Local>> 
 }
 
 /// The requests of one call.
-struct Asked<'a> {
+struct Work<'a> {
     own: &'a Own,
-    requests: &'a [&'a StoredRequest],
-    open: VecDeque<usize>,
-    /// Of every request the tokens of its prompt.
-    read: Vec<u64>,
+    waiting: VecDeque<Asked>,
+    /// Requests that the engine has, with the tokens of their prompts.
+    open: BTreeMap<usize, (Asked, u64)>,
+    number: usize,
     stop: &'a AtomicBool,
     heard: Heard<'a>,
 }
 
-impl Work for Asked<'_> {
-    fn next(&mut self, _: bool) -> crate::student::Result<Option<(usize, Request)>> {
+impl Work<'_> {
+    fn hear(&mut self, asked: &Asked, outcome: Result<StoredAnswer, ClientError>) {
+        self.waiting.extend((self.heard)(asked, outcome));
+    }
+}
+
+impl student::Work for Work<'_> {
+    fn next(&mut self, _: bool) -> student::Result<Option<(usize, Request)>> {
         while !self.stop.load(Ordering::SeqCst)
-            && let Some(at) = self.open.pop_front()
+            && let Some(asked) = self.waiting.pop_front()
         {
-            let asked = self.requests[at];
-            match self.own.tokenizer.prompt(&asked.messages) {
+            match self.own.tokenizer.prompt(&asked.request.messages) {
                 Ok(prompt) => {
-                    self.read[at] = prompt.len() as u64;
-                    return Ok(Some((
-                        at,
-                        Request { prompt, grammar: None, max_new_tokens: asked.max_tokens as usize },
-                    )));
+                    let max_new_tokens = asked.request.max_tokens as usize;
+                    self.number += 1;
+                    self.open.insert(self.number, (asked, prompt.len() as u64));
+                    return Ok(Some((self.number, Request { prompt, grammar: None, max_new_tokens })));
                 }
-                Err(error) => (self.heard)(at, Err(ClientError::Store(error.to_string()))),
+                Err(error) => self.hear(&asked, Err(ClientError::Store(error.to_string()))),
             }
         }
         Ok(None)
     }
 
-    fn done(&mut self, at: usize, said: Generated) -> crate::student::Result<()> {
-        (self.heard)(at, Ok(stored(&self.own.tokenizer, self.requests[at], self.read[at], said)));
+    fn done(&mut self, number: usize, said: Generated) -> student::Result<()> {
+        if let Some((asked, read)) = self.open.remove(&number) {
+            let answer = stored(&self.own.tokenizer, &asked.request, read, said);
+            self.hear(&asked, Ok(answer));
+        }
         Ok(())
     }
 }
 
 impl Local for Own {
-    fn answer_all(&self, requests: &[&StoredRequest], stop: &AtomicBool, heard: Heard) {
+    fn answer_all(&self, first: Vec<Asked>, stop: &AtomicBool, heard: Heard) {
         let _one = self.busy.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let answered: Vec<AtomicBool> = requests.iter().map(|_| AtomicBool::new(false)).collect();
-        let once = |at: usize, answer| {
-            answered[at].store(true, Ordering::SeqCst);
-            heard(at, answer);
-        };
-        let mut asked = Asked {
-            own: self,
-            requests,
-            open: (0..requests.len()).collect(),
-            read: vec![0; requests.len()],
-            stop,
-            heard: &once,
-        };
-        let ended = Engine::new(&self.model, &self.tokenizer, self.settings.clone())
-            .and_then(|mut engine| engine.run(&mut asked));
-        for at in (0..requests.len()).filter(|at| !answered[*at].load(Ordering::SeqCst)) {
-            heard(
-                at,
-                Err(match &ended {
-                    Ok(()) => ClientError::Interrupted,
-                    Err(error) => ClientError::Store(error.to_string()),
-                }),
-            );
+        let mut work = Work { own: self, waiting: first.into(), open: BTreeMap::new(), number: 0, stop, heard };
+        let ended =
+            Engine::new(&self.model, &self.tokenizer, self.settings.clone()).and_then(|mut engine| engine.run(&mut work));
+        // Hearing that a request failed may lead to others; they fail alike.
+        while let Some(asked) =
+            work.waiting.pop_front().or_else(|| work.open.pop_first().map(|(_, (asked, _))| asked))
+        {
+            let error = match &ended {
+                Ok(()) => ClientError::Interrupted,
+                Err(error) => ClientError::Store(error.to_string()),
+            };
+            work.hear(&asked, Err(error));
         }
     }
 }

@@ -90,15 +90,15 @@ fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter:
     }
     if let Some(traces) = shards::join(plan, &splits.train)? {
         wanted.seal(plan.output_dir(), &["traces.jsonl"])?;
-        reporter.say(&format!("debate: the traces of all shards are joined\n{}", debate::told(&traces)));
+        reporter.say(&format!("debate: the traces of all shards are joined\n{}", debate::Summary::of(&traces).told()));
         return Ok(traces);
     }
     reporter.say(&format!("debate: {} over {} documents", plan.config().team.protocol, splits.train.len()));
     let protocol = Protocol::named(&plan.config().team.protocol).context("the plan checked the protocol's name")?;
-    let (traces, _) = debate::traces(plan, protocol, client, &splits.train, reporter)?;
+    let (traces, summary) = debate::traces(plan, protocol, client, &splits.train, reporter)?;
     write_jsonl(&path, &traces)?;
     wanted.seal(plan.output_dir(), &["traces.jsonl"])?;
-    reporter.say(&debate::told(&traces));
+    reporter.say(&summary.told());
     Ok(traces)
 }
 

@@ -5,7 +5,7 @@ use crate::config::Plan;
 use crate::corpus::CorpusError;
 use crate::store::{Manifest, hash_bytes, hash_file};
 use crate::student::{self, ReaderOptions, Settings};
-use crate::team::Sampling;
+use crate::team::{Debated, Options, Sampling};
 use crate::team::client::{STOP, Spent};
 use anyhow::{Context, Result};
 use burn::tensor::Device;
@@ -66,6 +66,17 @@ pub fn sampling(plan: &Plan) -> Sampling {
         seed: plan.config().seed,
         logprobs: team.logprobs,
         max_rounds: team.max_rounds,
+    }
+}
+
+/// How the team works.
+pub fn working(plan: &Plan) -> Options {
+    let team = &plan.config().team;
+    let debated = |topic: &str| team.debate == "both" || team.debate == topic;
+    Options {
+        debated: Debated { entities: debated("entities"), relations: debated("relations") },
+        feedback_rounds: team.feedback_rounds,
+        reask: team.reask,
     }
 }
 

@@ -106,6 +106,17 @@ pub struct TeamSection {
     /// Most rounds of a debate; each costs one call per claimant. Default 2.
     #[serde(default = "max_rounds")]
     pub max_rounds: u32,
+    /// Which conflicts are debated in `crossagentie`: `none`, `entities`, `relations` or `both`; the
+    /// others stand as claimed. Default `both`.
+    #[serde(default = "both")]
+    pub debate: String,
+    /// Most rounds in which `crossagentie` feeds confirmed relations and events back to the entity
+    /// agents and asks again; it ends earlier where the tasks no longer come closer. Default 1.
+    #[serde(default = "one_round")]
+    pub feedback_rounds: u32,
+    /// Whether an answer that cannot be read is asked for once more, with the error named. Default true.
+    #[serde(default = "yes")]
+    pub reask: bool,
     /// How the server is held to the shape of an answer: `none`, `auto` (the first way that it is
     /// seen to keep), or a way by its parameter: `response_format`, `structured_outputs`,
     /// `guided_json`, `json_schema` or `grammar`. Part of every answer's key. Default `none`.
@@ -224,6 +235,14 @@ fn debate_max_tokens() -> u32 {
 fn yes() -> bool {
     true
 }
+fn both() -> String {
+    "both".into()
+}
+
+fn one_round() -> u32 {
+    1
+}
+
 fn max_rounds() -> u32 {
     2
 }

@@ -5,12 +5,13 @@ use super::Config;
 use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
-const CHOICES: [(&str, &[&str]); 8] = [
+const CHOICES: [(&str, &[&str]); 9] = [
     ("team.protocol", &["aeio", "type_agents", "crossagentie"]),
     (
         "team.constrained_output",
         &["none", "auto", "response_format", "structured_outputs", "guided_json", "json_schema", "grammar"],
     ),
+    ("team.debate", &["none", "entities", "relations", "both"]),
     ("filter.mode", &["all", "cases_per_type"]),
     ("train.lr_scheduler", &["constant", "constant_with_warmup", "linear", "cosine"]),
     ("train.excess_length_strategy", &["raise", "drop"]),

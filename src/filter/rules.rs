@@ -211,10 +211,6 @@ mod tests {
         });
         let support = |p: f64| Support { votes: 1, voters: 1, logprob: Some(p.ln()), judged: false };
         Trace {
-            id: id.into(),
-            protocol: "crossagentie".into(),
-            turns: vec![],
-            conflicts: vec![],
             extraction: ExtractionRecord {
                 entities: entities.collect(),
                 relations: relations.clone().into_iter().collect(),
@@ -223,7 +219,7 @@ mod tests {
             entity_support: items.iter().map(|(_, _, p)| support(*p)).collect(),
             relation_support: relations.iter().map(|_| support(0.9)).collect(),
             status: if items.is_empty() { Status::Empty } else { Status::Ok },
-            error: None,
+            ..Trace::opened(id, "crossagentie")
         }
     }
 

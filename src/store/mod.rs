@@ -8,6 +8,7 @@ mod hash;
 mod jsonl;
 mod manifest;
 mod shards;
+mod spill;
 mod writer;
 
 pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
@@ -19,6 +20,7 @@ pub use hash::{hash_bytes, hash_file};
 pub use jsonl::{open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
 pub use shards::{Shard, answer_logs, find_shards};
+pub use spill::Spill;
 pub use writer::LineWriter;
 
 use std::path::{Path, PathBuf};

@@ -1,17 +1,16 @@
 //! The intra-group debate of CROSSAGENTIE (section 3.3): claimants only, equal weight, seeded
 //! random speaking order, a few rounds; consensus ends it, else the summarizer decides.
 
-use super::floor::{Floor, Question, Team, finish};
-use crate::ie::{Document, Status};
+use super::room::{Question, Room, finish};
+use crate::ie::Status;
 use crate::store::{StoredAnswer, hash_bytes};
 use crate::template::ballot::{Ballot, read_ballot};
 use crate::template::prompt::{DebateOption, Statement, Topic};
-use crate::trace::{Conflict, Settled, Trace, Turn};
+use crate::trace::{Conflict, Settled, Turn};
 use std::collections::BTreeMap;
 
 /// Readings of which at most one is right, and who claimed them.
 pub(super) struct Dispute {
-    pub document: usize,
     pub readings: Vec<String>,
     pub claimants: Vec<String>,
 }
@@ -44,102 +43,88 @@ struct Open {
 }
 
 /// Debates every dispute; one verdict each, in the order given.
-pub(super) fn settle(
-    team: &Team,
-    topic: Topic,
-    documents: &[Document],
-    traces: &mut [Trace],
-    disputes: Vec<Dispute>,
-) -> Vec<Verdict> {
-    let mut open: Vec<Open> =
-        disputes.into_iter().map(|dispute| opened(team, topic, documents, traces, dispute)).collect();
-    for round in 1..=team.sampling.max_rounds {
+pub(super) async fn settle(room: &Room<'_>, topic: Topic, disputes: Vec<Dispute>) -> Vec<Verdict> {
+    let mut open: Vec<Open> = disputes.into_iter().map(|dispute| opened(room, topic, dispute)).collect();
+    for round in 1..=room.team().sampling.max_rounds {
         open.iter_mut().for_each(|debate| debate.ballots.clear());
-        let speakers: Vec<Vec<String>> =
-            open.iter().map(|debate| speaking_order(team, documents, debate, round)).collect();
+        let speakers: Vec<Vec<String>> = open.iter().map(|debate| speaking_order(room, debate, round)).collect();
         let longest = speakers.iter().map(Vec::len).max().unwrap_or(0);
         for position in 0..longest {
-            speak(team, topic, documents, traces, &mut open, &speakers, position, round);
+            speak(room, topic, &mut open, &speakers, position, round).await;
         }
         for debate in open.iter_mut().filter(|debate| debate.verdict.is_none()) {
             debate.rounds = round;
             debate.verdict = consensus(debate);
         }
     }
-    summarize(team, topic, documents, traces, &mut open);
-    open.iter_mut().map(|debate| closed(debate, traces)).collect()
+    summarize(room, topic, &mut open).await;
+    open.iter_mut().map(|debate| closed(room, debate)).collect()
 }
 
-fn opened(team: &Team, topic: Topic, documents: &[Document], traces: &mut [Trace], dispute: Dispute) -> Open {
-    let trace = &mut traces[dispute.document];
-    let conflict = trace.conflicts.len();
-    let lot = format!("{}\n{}\n{conflict}\noptions", team.sampling.seed, documents[dispute.document].id);
+fn opened(room: &Room, topic: Topic, dispute: Dispute) -> Open {
+    let conflict = room.write(|trace| trace.conflicts.len());
+    let lot = format!("{}\n{}\n{conflict}\noptions", room.team().sampling.seed, room.document.id);
     let order = shuffled(dispute.readings.len(), &lot);
     let options: Vec<DebateOption> = ('A'..='Z')
         .zip(&order)
         .map(|(letter, &reading)| DebateOption { letter, reading: dispute.readings[reading].clone() })
         .collect();
-    trace.conflicts.push(Conflict {
-        stage: if topic == Topic::Entities { "entities".into() } else { "relations".into() },
+    let begun = Conflict {
+        stage: topic.name().into(),
         options: options.iter().map(|option| format!("{}: {}", option.letter, option.reading)).collect(),
         claimants: dispute.claimants.clone(),
         outcome: None,
         settled: Settled::Failed,
         rounds: 0,
-    });
+    };
+    room.write(|trace| trace.conflicts.push(begun));
     Open { dispute, conflict, options, order, said: vec![], ballots: BTreeMap::new(), rounds: 0, verdict: None }
 }
 
 /// The claimants of a dispute in this round's order; nobody where it is settled.
-fn speaking_order(team: &Team, documents: &[Document], debate: &Open, round: u32) -> Vec<String> {
+fn speaking_order(room: &Room, debate: &Open, round: u32) -> Vec<String> {
     if debate.verdict.is_some() {
         return Vec::new();
     }
-    let lot =
-        format!("{}\n{}\n{}\n{round}", team.sampling.seed, documents[debate.dispute.document].id, debate.conflict);
+    let lot = format!("{}\n{}\n{}\n{round}", room.team().sampling.seed, room.document.id, debate.conflict);
     shuffled(debate.dispute.claimants.len(), &lot).into_iter().map(|at| debate.dispute.claimants[at].clone()).collect()
 }
 
 /// Everybody who speaks at this position of this round, agent by agent.
-#[allow(clippy::too_many_arguments)] // the debate's whole state, borrowed apart
-fn speak(
-    team: &Team,
+async fn speak(
+    room: &Room<'_>,
     topic: Topic,
-    documents: &[Document],
-    traces: &mut [Trace],
     open: &mut [Open],
     speakers: &[Vec<String>],
     position: usize,
     round: u32,
 ) {
-    let mut agents: Vec<String> = speakers.iter().filter_map(|order| order.get(position).cloned()).collect();
-    agents.sort();
-    agents.dedup();
-    for agent in agents {
-        let turns: Vec<usize> = (0..open.len()).filter(|&at| speakers[at].get(position) == Some(&agent)).collect();
-        let questions = turns.iter().map(|&at| {
-            let debate = &open[at];
-            let text = &documents[debate.dispute.document].text;
-            let messages = team.prompts.debate(topic, &agent, text, &debate.options, &debate.said);
-            Question { document: debate.dispute.document, conflict: Some(debate.conflict), messages }
-        });
-        let floor = Floor { stage: "debate", agent: &agent, round };
-        let counts: BTreeMap<(usize, usize), usize> =
-            turns.iter().map(|&at| ((open[at].dispute.document, open[at].conflict), open[at].options.len())).collect();
-        let heard = team.ask(floor, questions.collect(), traces, |question, answer, turn| {
-            hear(counts[&(question.document, question.conflict.unwrap_or_default())], answer, turn)
-        });
-        for (&at, (_, ballot)) in turns.iter().zip(heard) {
-            let Some(ballot) = ballot else { continue };
-            let statement = Statement {
-                agent: agent.clone(),
-                choice: ballot.choice,
-                reason: ballot.reason.clone(),
-                confidence: ballot.confidence,
-            };
-            open[at].said.push(statement);
-            open[at].ballots.insert(agent.clone(), ballot);
-        }
+    let mut turns: Vec<(&str, usize)> = speakers
+        .iter()
+        .enumerate()
+        .filter_map(|(at, order)| order.get(position).map(|agent| (agent.as_str(), at)))
+        .collect();
+    turns.sort_unstable();
+    let questions = turns.iter().map(|&(agent, at)| {
+        let debate = &open[at];
+        let messages = room.prompts().debate(topic, agent, room.text(), &debate.options, &debate.said);
+        Question { stage: "debate", agent: agent.into(), round, conflict: Some(debate.conflict), messages }
+    });
+    let counts: BTreeMap<usize, usize> =
+        turns.iter().map(|&(_, at)| (open[at].conflict, open[at].options.len())).collect();
+    let heard = room.ask(questions.collect(), |question, answer, turn| {
+        hear(counts[&question.conflict.unwrap_or_default()], answer, turn)
+    });
+    for ((agent, at), ballot) in turns.into_iter().zip(heard.await) {
+        let Some(ballot) = ballot else { continue };
+        let statement = Statement {
+            agent: agent.into(),
+            choice: ballot.choice,
+            reason: ballot.reason.clone(),
+            confidence: ballot.confidence,
+        };
+        open[at].said.push(statement);
+        open[at].ballots.insert(agent.into(), ballot);
     }
 }
 
@@ -182,18 +167,17 @@ fn verdict(debate: &Open, choice: char, judged: bool) -> Verdict {
 
 /// The summarizer sees reasoning, confidence and text of every debate without consensus. Where
 /// its answer is unusable, the last round's majority stands, a tie going to the earlier letter.
-fn summarize(team: &Team, topic: Topic, documents: &[Document], traces: &mut [Trace], open: &mut [Open]) {
+async fn summarize(room: &Room<'_>, topic: Topic, open: &mut [Open]) {
     let left: Vec<usize> = (0..open.len()).filter(|&at| open[at].verdict.is_none()).collect();
+    let round = room.team().sampling.max_rounds + 1;
     let questions = left.iter().map(|&at| {
         let debate = &open[at];
-        let text = &documents[debate.dispute.document].text;
-        let messages = team.prompts.summarizer(topic, text, &debate.options, &debate.said);
-        Question { document: debate.dispute.document, conflict: Some(debate.conflict), messages }
+        let messages = room.prompts().summarizer(topic, room.text(), &debate.options, &debate.said);
+        Question { stage: "summary", agent: "summarizer".into(), round, conflict: Some(debate.conflict), messages }
     });
     let most = open.iter().map(|debate| debate.options.len()).max().unwrap_or(0);
-    let floor = Floor { stage: "summary", agent: "summarizer", round: team.sampling.max_rounds + 1 };
-    let heard = team.ask(floor, questions.collect(), traces, |_, answer, turn| hear(most, answer, turn));
-    for (&at, (_, ballot)) in left.iter().zip(heard) {
+    let heard = room.ask(questions.collect(), |_, answer, turn| hear(most, answer, turn)).await;
+    for (&at, ballot) in left.iter().zip(heard) {
         let debate = &mut open[at];
         let fits = |choice: &char| ((*choice as u8 - b'A') as usize) < debate.options.len();
         let judged = ballot.map(|ballot| ballot.choice).filter(fits);
@@ -211,18 +195,21 @@ fn majority(debate: &Open) -> Option<Verdict> {
     Some(verdict(debate, choice, false))
 }
 
-fn closed(debate: &mut Open, traces: &mut [Trace]) -> Verdict {
+fn closed(room: &Room, debate: &mut Open) -> Verdict {
     let voters = debate.dispute.claimants.len() as u32;
     let verdict = debate.verdict.take().unwrap_or(Verdict { choice: None, votes: 0, voters, judged: false });
-    let conflict = &mut traces[debate.dispute.document].conflicts[debate.conflict];
-    conflict.rounds = debate.rounds;
-    conflict.outcome = verdict.choice.map(|reading| debate.dispute.readings[reading].clone());
-    conflict.settled = match verdict.choice {
+    let settled = match verdict.choice {
         None => Settled::Failed,
         Some(_) if verdict.judged => Settled::Summarizer,
         Some(_) if verdict.votes == verdict.voters => Settled::Consensus,
         Some(_) => Settled::Majority,
     };
+    room.write(|trace| {
+        let conflict = &mut trace.conflicts[debate.conflict];
+        conflict.rounds = debate.rounds;
+        conflict.outcome = verdict.choice.map(|reading| debate.dispute.readings[reading].clone());
+        conflict.settled = settled;
+    });
     verdict
 }
 

@@ -1,13 +1,11 @@
-//! Where agents are given the floor: one agent, many documents, every answer a turn in the trace.
+//! The team: a protocol, its prompts, its client, and how it may work.
 
-use super::client::shape;
-use super::{Client, ClientError, Protocol, protocol};
-use crate::ie::record::ExtractionRecord;
-use crate::ie::{Cost, Document, Extractor, Message, Prediction, Schema, Status};
-use crate::store::{StoredAnswer, StoredRequest, request_key};
-use crate::template::answer::Finish;
+use super::hall::{self, Finished};
+use super::{Client, Protocol};
+use crate::ie::{Document, Extractor, Prediction, Schema};
+use crate::store::StoredRequest;
 use crate::template::prompt::Prompts;
-use crate::trace::{Trace, Turn};
+use crate::trace::Trace;
 use std::sync::Mutex;
 
 /// How answers are sampled, and how long a debate may last.
@@ -31,49 +29,57 @@ pub struct Sampling {
     pub max_rounds: u32,
 }
 
-/// Hears `(stage, agent, done, all)` while requests are answered.
-pub type Progress<'a> = &'a (dyn Fn(&str, &str, usize, usize) + Sync);
-
 /// A protocol, ready to read.
 pub struct Team<'a> {
     pub(super) protocol: Protocol,
     pub(super) prompts: Prompts,
     pub(super) client: &'a Client,
     pub(super) sampling: Sampling,
-    pub(super) progress: Progress<'a>,
+    pub(super) options: Options,
     constrained: bool,
-    asked: Mutex<Vec<StoredRequest>>,
+    recording: bool,
+    asked: Mutex<Vec<(usize, StoredRequest)>>,
 }
 
-/// A question to an agent about one document.
-pub(super) struct Question {
-    /// Ordinal of the document.
-    pub document: usize,
-    /// The conflict, in a debate.
-    pub conflict: Option<usize>,
-    /// What is asked.
-    pub messages: Vec<Message>,
+/// Which conflicts are debated (CROSSAGENTIE, Table 13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Debated {
+    /// Conflicts about entity types.
+    pub entities: bool,
+    /// Conflicts about relations.
+    pub relations: bool,
 }
 
-/// Who is given the floor.
-#[derive(Clone, Copy)]
-pub(super) struct Floor<'a> {
-    pub stage: &'a str,
-    pub agent: &'a str,
-    pub round: u32,
+/// How a team works: every ablation of the two papers is one of these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Which conflicts are debated; the others stand as claimed.
+    pub debated: Debated,
+    /// Most rounds of feedback between the tasks (CROSSAGENTIE, section 3.4 and Table 12).
+    pub feedback_rounds: u32,
+    /// Whether an answer that cannot be read is asked for once more.
+    pub reask: bool,
 }
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { debated: Debated { entities: true, relations: true }, feedback_rounds: 0, reask: false }
+    }
+}
+
+/// Documents that are open at once where nobody has to wait for a server.
+const FEW: usize = 64;
 
 impl<'a> Team<'a> {
     /// A team that speaks through `client`.
-    pub fn new(
-        protocol: Protocol,
-        schema: Schema,
-        client: &'a Client,
-        sampling: Sampling,
-        progress: Progress<'a>,
-    ) -> Team<'a> {
-        let prompts = Prompts::new(schema);
-        Team { protocol, prompts, client, sampling, progress, constrained: false, asked: Mutex::default() }
+    pub fn new(protocol: Protocol, schema: Schema, client: &'a Client, sampling: Sampling) -> Team<'a> {
+        let (prompts, options) = (Prompts::new(schema), Options::default());
+        Team { protocol, prompts, client, sampling, options, constrained: false, recording: false, asked: Mutex::default() }
+    }
+
+    /// The same team, working so.
+    pub fn working(self, options: Options) -> Team<'a> {
+        Team { options, ..self }
     }
 
     /// The same team; where `yes`, each request carries the schema of its answer.
@@ -81,67 +87,69 @@ impl<'a> Team<'a> {
         Team { constrained: yes, ..self }
     }
 
+    /// The same team, which remembers every request.
+    pub fn recording(self) -> Team<'a> {
+        Team { recording: true, ..self }
+    }
+
     /// Reads and debates every document; one trace each, in the order given. A blank document is
     /// answered without a call.
     pub fn debate(&self, documents: &[Document]) -> Vec<Trace> {
-        let mut traces: Vec<Trace> = documents.iter().map(|document| opened(document, self.protocol.name())).collect();
-        match self.protocol {
-            Protocol::Aeio => protocol::aeio::run(self, documents, &mut traces),
-            Protocol::TypeAgents => protocol::type_agents::run(self, documents, &mut traces),
-            Protocol::Crossagentie => protocol::crossagentie::run(self, documents, &mut traces),
-        }
-        for (trace, document) in traces.iter_mut().zip(documents) {
-            close(trace, document);
-        }
-        traces
+        let traces: Mutex<Vec<Option<Trace>>> = Mutex::new(vec![None; documents.len()]);
+        self.debate_each(documents.iter().cloned(), &|ordinal, trace| {
+            traces.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[ordinal] = Some(trace);
+        });
+        let traces = traces.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let unopened = |document: &Document| Trace::unread(&document.id, self.protocol.name());
+        traces.into_iter().zip(documents).map(|(trace, document)| trace.unwrap_or_else(|| unopened(document))).collect()
     }
 
-    /// Every request that was made so far, in order: what a cassette of this run must hold.
+    /// Reads and debates documents as they come, many at once; `finished` hears the ordinal of each
+    /// and its trace, from any thread and in any order. After an interruption, or once nobody is
+    /// asked any more, no further document is opened. Memory does not grow with their number.
+    pub fn debate_each<'d>(
+        &'d self,
+        documents: impl Iterator<Item = Document> + Send + 'd,
+        finished: &(dyn Fn(usize, Trace) + Sync),
+    ) {
+        let source = Mutex::new(documents);
+        let most = (2 * self.client.places()).max(FEW);
+        let heard: Finished = &|ordinal, trace, requests| {
+            if self.recording {
+                let mut asked = self.asked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                asked.extend(requests.into_iter().map(|request| (ordinal, request)));
+            }
+            finished(ordinal, trace);
+        };
+        hall::read_all(self, &source, most, heard);
+    }
+
+    /// Every request that a recording team made so far, document by document.
     pub fn requests(&self) -> Vec<StoredRequest> {
-        self.asked.lock().expect("no thread panics while it holds the lock").clone()
+        let mut asked = self.asked.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        asked.sort_by_key(|(ordinal, _)| *ordinal);
+        asked.into_iter().map(|(_, request)| request).collect()
+    }
+
+    /// How it asks.
+    pub fn client(&self) -> &'a Client {
+        self.client
     }
 
     pub(super) fn schema(&self) -> &Schema {
         self.prompts.schema()
     }
 
-    /// Asks the questions and writes a turn for each answer; `read` says what is in an answer.
-    /// Returns what was read, in the order of the questions; `None` where the turn failed.
-    pub(super) fn ask<T>(
-        &self,
-        floor: Floor,
-        questions: Vec<Question>,
-        traces: &mut [Trace],
-        read: impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
-    ) -> Vec<(usize, Option<T>)> {
-        let requests: Vec<StoredRequest> =
-            questions.iter().map(|question| self.request(floor, &question.messages)).collect();
-        let all = requests.len();
-        let answers = self.client.ask_all(&requests, &|done| (self.progress)(floor.stage, floor.agent, done, all));
-        let mut heard = Vec::with_capacity(all);
-        for ((question, request), answer) in questions.iter().zip(&requests).zip(answers) {
-            let mut turn = spoken(floor, question, request, &answer);
-            let found = match &answer {
-                Ok(answer) => read(question, answer, &mut turn),
-                Err(_) => None,
-            };
-            traces[question.document].turns.push(turn);
-            heard.push((question.document, found));
-        }
-        self.asked.lock().expect("no thread panics while it holds the lock").extend(requests);
-        heard
+    pub(super) fn reasks(&self) -> bool {
+        self.options.reask
     }
 
-    fn request(&self, floor: Floor, messages: &[Message]) -> StoredRequest {
-        let Sampling { model, temperature, max_tokens, debate_max_tokens, frequency_penalty, seed, logprobs, .. } =
-            self.sampling.clone();
-        let ballot = matches!(floor.stage, "debate" | "summary");
-        let max_tokens = if ballot { debate_max_tokens } else { max_tokens };
-        // A ballot's confidence is its own; log-probabilities are asked for where items are read.
-        let logprobs = logprobs && !ballot;
-        let schema = if self.constrained { shape::of(floor.stage, floor.agent, self.prompts.schema()) } else { None };
-        let messages = messages.to_vec();
-        StoredRequest { model, messages, temperature, max_tokens, frequency_penalty, seed, logprobs, schema }
+    pub(super) fn records(&self) -> bool {
+        self.recording
+    }
+
+    pub(super) fn is_constrained(&self) -> bool {
+        self.constrained
     }
 }
 
@@ -153,101 +161,4 @@ impl Extractor for Team<'_> {
     fn extract(&self, documents: &[Document]) -> Vec<Prediction> {
         self.debate(documents).iter().zip(documents).map(|(trace, document)| trace.prediction(document)).collect()
     }
-}
-
-/// The server's finish reason as the parser knows it.
-pub(super) fn finish(answer: &StoredAnswer) -> Finish {
-    match answer.finish.as_str() {
-        "length" => Finish::Length,
-        "content_filter" => Finish::ContentFilter,
-        _ => Finish::Stop,
-    }
-}
-
-/// Mean log-probability of the tokens that touch these bytes of the answer; `None` if the server
-/// gave none, or a sentinel for one of them.
-pub(super) fn mean_logprob(answer: &StoredAnswer, bytes: Option<&std::ops::Range<usize>>) -> Option<f64> {
-    let (tokens, bytes) = (answer.tokens.as_ref()?, bytes?);
-    let (mut at, mut sum, mut count) = (0, 0.0, 0);
-    for token in tokens {
-        let next = at + token.0.len();
-        if at < bytes.end && bytes.start < next {
-            sum += token.1?;
-            count += 1;
-        }
-        at = next;
-    }
-    (count > 0).then(|| sum / f64::from(count))
-}
-
-fn opened(document: &Document, protocol: &str) -> Trace {
-    Trace {
-        id: document.id.clone(),
-        protocol: protocol.into(),
-        turns: vec![],
-        conflicts: vec![],
-        extraction: ExtractionRecord::default(),
-        entity_support: vec![],
-        relation_support: vec![],
-        status: Status::Empty,
-        error: None,
-    }
-}
-
-/// A document of which no agent gave a usable answer is failed or refused, never empty.
-fn close(trace: &mut Trace, document: &Document) {
-    let first: Vec<&Turn> = trace.turns.iter().filter(|turn| turn.round == 0).collect();
-    let silent = |turn: &&Turn| matches!(turn.status, Status::Failed | Status::Refused);
-    if !document.is_blank() && !first.is_empty() && first.iter().all(silent) {
-        trace.status =
-            if first.iter().all(|turn| turn.status == Status::Refused) { Status::Refused } else { Status::Failed };
-        trace.error = first.first().and_then(|turn| turn.error.clone());
-        trace.extraction = ExtractionRecord::default();
-        trace.entity_support.clear();
-        trace.relation_support.clear();
-        return;
-    }
-    let nothing = trace.extraction.entities.is_empty() && trace.extraction.relations.is_empty();
-    trace.status = if nothing { Status::Empty } else { Status::Ok };
-}
-
-fn spoken(
-    floor: Floor,
-    question: &Question,
-    request: &StoredRequest,
-    answer: &Result<StoredAnswer, ClientError>,
-) -> Turn {
-    let mut turn = Turn {
-        stage: floor.stage.into(),
-        agent: floor.agent.into(),
-        round: floor.round,
-        conflict: question.conflict,
-        request: request_key(request),
-        raw: String::new(),
-        status: Status::Failed,
-        error: None,
-        found: vec![],
-        dropped: vec![],
-        repairs: vec![],
-        reason: None,
-        confidence: None,
-        cost: Cost::default(),
-    };
-    match answer {
-        Ok(answer) => {
-            turn.raw.clone_from(&answer.content);
-            turn.cost = Cost {
-                calls: 1,
-                prompt_tokens: answer.prompt_tokens,
-                completion_tokens: answer.completion_tokens,
-                seconds: answer.seconds,
-            };
-            if let Some(refusal) = &answer.refusal {
-                turn.status = Status::Refused;
-                turn.error = Some(refusal.clone());
-            }
-        }
-        Err(error) => turn.error = Some(error.to_string()),
-    }
-    turn
 }

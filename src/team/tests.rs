@@ -52,9 +52,8 @@ impl Asked<'_> {
 fn debate(text: &str, script: impl Fn(&Asked) -> Option<String>) -> Trace {
     let documents = [Document::new("d", text)];
     let client = Client::replay(AnswerStore::new());
-    let quiet = |_: &str, _: &str, _: usize, _: usize| {};
     loop {
-        let team = Team::new(Protocol::Crossagentie, schema(), &client, sampling(), &quiet);
+        let team = Team::new(Protocol::Crossagentie, schema(), &client, sampling()).recording();
         let mut traces = team.debate(&documents);
         let mut fresh = 0;
         for request in team.requests() {

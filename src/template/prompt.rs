@@ -14,6 +14,9 @@ const PACK: [(&str, &str); 6] = [
     ("summarizer", include_str!("packs/en/summarizer.j2")),
 ];
 
+/// Characters of an unreadable answer that are shown to whoever gave it.
+const REPEATED: usize = 2000;
+
 /// Renders prompts for one schema.
 pub struct Prompts {
     pack: Environment<'static>,
@@ -30,6 +33,14 @@ pub enum Topic {
 }
 
 impl Topic {
+    /// As in traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Topic::Entities => "entities",
+            Topic::Relations => "relations",
+        }
+    }
+
     fn about(self) -> &'static str {
         match self {
             Topic::Entities => "a name in a text",
@@ -135,6 +146,17 @@ impl Prompts {
     pub fn summarizer(&self, topic: Topic, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
         let system = self.render("summarizer", context! { about => topic.about(), types => self.debated(topic) });
         vec![Message::system(system), Message::user(contested(text, options, said))]
+    }
+
+    /// The same question once more, after an answer that could not be read.
+    pub fn again(&self, asked: &[Message], answer: &str, error: &str) -> Vec<Message> {
+        let mut messages = asked.to_vec();
+        messages.push(Message::assistant(answer.chars().take(REPEATED).collect::<String>()));
+        messages.push(Message::user(format!(
+            "Your answer could not be read: {error}. Answer the question again, in the form that was asked for, and write \
+             nothing else."
+        )));
+        messages
     }
 
     fn render(&self, name: &str, values: minijinja::Value) -> String {

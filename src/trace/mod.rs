@@ -40,6 +40,12 @@ pub struct Turn {
     /// The agent's own confidence, in a debate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// Whether this answers the question a second time, the first answer being unreadable.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub asked_again: bool,
+    /// Attempts that failed before the server answered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
     /// Tokens, seconds; the one call of this turn.
     pub cost: Cost,
 }
@@ -89,6 +95,21 @@ pub struct Support {
     pub judged: bool,
 }
 
+/// How the extraction stood after a stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The stage: `first`, `debate`, `feedback`, `collaboration`, ….
+    pub stage: String,
+    /// Its round.
+    pub round: u32,
+    /// What the team would have answered.
+    pub extraction: ExtractionRecord,
+    /// Δ(A, B), the entities that one of the two tasks has and the other lacks (CROSSAGENTIE,
+    /// section 3.4), where the protocol has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<u32>,
+}
+
 /// Everything that was said about one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
@@ -98,14 +119,23 @@ pub struct Trace {
     pub protocol: String,
     /// In the order spoken.
     pub turns: Vec<Turn>,
+    /// First answers that could not be read and were asked for again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub superseded: Vec<Turn>,
     /// In text order.
     pub conflicts: Vec<Conflict>,
+    /// How the extraction stood after each stage, the last one excepted where it is the outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<Snapshot>,
     /// The outcome.
     pub extraction: ExtractionRecord,
     /// What stands behind each entity of the outcome, in the same order.
     pub entity_support: Vec<Support>,
     /// What stands behind each relation of the outcome, in the same order.
     pub relation_support: Vec<Support>,
+    /// What stands behind each event of the outcome, in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_support: Vec<Support>,
     /// How the reading ended.
     pub status: Status,
     /// Why, where it failed.
@@ -113,10 +143,41 @@ pub struct Trace {
     pub error: Option<String>,
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
 impl Trace {
+    /// A trace in which nothing was said yet.
+    pub fn opened(id: &str, protocol: &str) -> Trace {
+        Trace {
+            id: id.into(),
+            protocol: protocol.into(),
+            turns: vec![],
+            superseded: vec![],
+            conflicts: vec![],
+            snapshots: vec![],
+            extraction: ExtractionRecord::default(),
+            entity_support: vec![],
+            relation_support: vec![],
+            event_support: vec![],
+            status: Status::Empty,
+            error: None,
+        }
+    }
+
+    /// The trace of a document that was never opened: an interruption or a limit came before.
+    pub fn unread(id: &str, protocol: &str) -> Trace {
+        Trace { status: Status::Failed, error: Some("not read: stopped before".into()), ..Trace::opened(id, protocol) }
+    }
+
     /// Tokens and seconds of all turns.
     pub fn cost(&self) -> Cost {
-        self.turns.iter().fold(Cost::default(), |sum, turn| sum.plus(turn.cost))
+        self.superseded.iter().chain(&self.turns).fold(Cost::default(), |sum, turn| sum.plus(turn.cost))
     }
 
     /// Turns without a usable answer.

@@ -1,16 +1,17 @@
 //! Many requests over one or more servers: bounded in flight, paced, tried again elsewhere or
 //! later, bounded in attempts, calls and money. A request that waits for its next attempt holds
-//! neither a thread nor a place in flight. Several calls may share the places: the one whose
+//! neither a thread nor a place in flight. An answer may lead to new questions, which join the same
+//! queue: a call ends when nothing is left of it. Several calls may share the places: the one whose
 //! requests run out leaves them to the next.
 
 use super::ClientError;
 use super::http::{Attempt, Endpoint, HttpClient};
 use super::pace::{Limits, Pace, Reserved, Spent};
+use super::queue::{Entry, Queue};
 use super::retry::backoff;
 use super::servers::{Choice, Servers};
-use crate::store::{StoredAnswer, StoredRequest, request_key};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use super::{Asked, Heard};
+use crate::store::{StoredAnswer, StoredRequest};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -49,9 +50,8 @@ struct Waiting {
     count: AtomicUsize,
 }
 
-/// One call: what is asked, who hears it, and how far it is.
+/// One call: who hears its answers, and what is left of it.
 struct Call<'a> {
-    requests: &'a [&'a StoredRequest],
     stop: &'a AtomicBool,
     heard: Heard<'a>,
     waiting: Arc<Waiting>,
@@ -59,30 +59,12 @@ struct Call<'a> {
     queue: Mutex<Queue>,
 }
 
-/// The requests of one call that are not answered yet.
-struct Queue {
-    all: usize,
-    next: usize,
-    /// Due time and ordinal of those that will be tried again.
-    delayed: BinaryHeap<Reverse<(Duration, usize)>>,
-    tried: Vec<Tried>,
-}
-
-#[derive(Clone, Default)]
-struct Tried {
-    attempts: u32,
-    failed_on: Option<usize>,
-}
-
 /// What a thread does next.
 enum Step {
-    Ask { at: usize, server: usize, attempt: u32, reserved: Reserved },
-    GiveUp(usize, ClientError),
+    Ask { entry: Entry, server: usize, reserved: Reserved },
+    GiveUp(Entry, ClientError),
     Leave,
 }
-
-/// Hears the ordinal of a request and what became of it, from any thread, once for each.
-pub(super) type Heard<'a> = &'a (dyn Fn(usize, Result<StoredAnswer, ClientError>) + Sync);
 
 impl Fleet {
     /// Servers with `in_flight` requests each and `max_attempts` for each request, the first
@@ -133,41 +115,61 @@ impl Fleet {
     /// [`ClientError::Status`] or [`ClientError::Transport`] of the last attempt.
     pub fn complete(&self, request: &StoredRequest, stop: &AtomicBool) -> Result<StoredAnswer, ClientError> {
         let answer = Mutex::new(Err(ClientError::Interrupted));
-        self.answer_all(&[request], stop, &|_, heard| *locked(&answer) = heard);
+        let heard = |_: &Asked, heard| {
+            *locked(&answer) = heard;
+            Vec::new()
+        };
+        self.answer_all(vec![Asked::new(request.clone())], stop, &heard);
         answer.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Asks all, the first ones first; returns once each was heard.
-    pub(super) fn answer_all(&self, requests: &[&StoredRequest], stop: &AtomicBool, heard: Heard) {
-        let all = requests.len();
-        let queue = Queue { all, next: 0, delayed: BinaryHeap::new(), tried: vec![Tried::default(); all] };
+    /// Asks all, and whatever the answers lead to; returns once everything was heard.
+    pub(super) fn answer_all(&self, first: Vec<Asked>, stop: &AtomicBool, heard: Heard) {
         let waiting = Arc::new(Waiting::default());
-        let call = Call { requests, stop, heard, waiting: Arc::clone(&waiting), queue: Mutex::new(queue) };
+        let mut queue = Queue::default();
+        let threads = first.len();
+        queue.push(first);
+        let call = Call { stop, heard, waiting: Arc::clone(&waiting), queue: Mutex::new(queue) };
         self.lock().calls.push(Arc::clone(&waiting));
+        let started = AtomicUsize::new(1);
         std::thread::scope(|scope| {
-            for thread in 1..self.places().min(all) {
-                let named = std::thread::Builder::new().name(format!("ask-{thread}")).stack_size(STACK);
-                // Fewer threads than wished for are slower, not wrong.
-                if named.spawn_scoped(scope, || self.work(&call)).is_err() {
-                    break;
-                }
-            }
-            self.work(&call);
+            // A question may lead to several: threads are added when work waits for them.
+            let crew = Crew { scope, started: &started };
+            crew.grow(self, &call, threads.saturating_sub(1));
+            self.work(&call, crew);
         });
         self.lock().calls.retain(|other| !Arc::ptr_eq(other, &waiting));
     }
 
-    fn work(&self, call: &Call) {
+    fn work<'scope, 'env>(&'env self, call: &'env Call<'env>, crew: Crew<'scope, 'env>) {
         loop {
-            match self.step(call) {
+            let (entry, outcome) = match self.step(call) {
                 Step::Leave => return,
-                Step::GiveUp(at, error) => (call.heard)(at, Err(error)),
-                Step::Ask { at, server, attempt, reserved } => {
-                    let attempted = self.clients[server].attempt(call.requests[at], attempt);
-                    if let Some(outcome) = self.close(call, at, server, reserved, attempted) {
-                        (call.heard)(at, outcome);
+                Step::GiveUp(entry, error) => (entry, Err(error)),
+                Step::Ask { entry, server, reserved } => {
+                    let attempted = self.clients[server].attempt(&entry.asked.request, entry.attempts);
+                    match self.close(call, entry, server, reserved, attempted) {
+                        Some(closed) => closed,
+                        None => continue,
                     }
                 }
+            };
+            let more = (call.heard)(&entry.asked, outcome);
+            let count = more.len();
+            let state = self.lock();
+            let mut queue = locked(&call.queue);
+            queue.push(more);
+            let over = queue.done(entry);
+            let waits = call.waiting.count.load(Ordering::Relaxed);
+            drop(queue);
+            match over {
+                true => call.waiting.bell.notify_all(),
+                // This thread takes one of them itself.
+                false => (1..count.min(waits + 1)).for_each(|_| call.waiting.bell.notify_one()),
+            }
+            drop(state);
+            if count > waits + 1 {
+                crew.grow(self, call, count - waits - 1);
             }
         }
     }
@@ -179,37 +181,42 @@ impl Fleet {
         loop {
             let now = self.start.elapsed();
             let mut queue = locked(&call.queue);
-            let Some((at, from)) = queue.first(now) else {
-                // Whoever holds a request in flight will try it again itself.
-                state.wake_one(&call.waiting);
-                return Step::Leave;
-            };
-            let stopped = call.stop.load(Ordering::SeqCst).then_some(ClientError::Interrupted);
-            if let Some(error) = stopped.or_else(|| state.halted.clone().map(ClientError::Halted)) {
-                queue.take(at);
-                return Step::GiveUp(at, error);
-            }
-            let ready = from.max(state.pace.ready());
-            let wait = match state.servers.choose(now, queue.tried[at].failed_on) {
-                _ if ready > now => ready - now,
-                Choice::Full => NAP,
-                Choice::Aside(until) => until - now,
-                Choice::Server(server) => match state.pace.admit(call.requests[at], now) {
-                    Ok(reserved) => {
-                        queue.take(at);
-                        state.servers.begin(server);
-                        queue.tried[at].attempts += 1;
-                        return Step::Ask { at, server, attempt: queue.tried[at].attempts, reserved };
+            let wait = match queue.first(now) {
+                None if queue.is_over() => {
+                    state.wake_one(&call.waiting);
+                    return Step::Leave;
+                }
+                // An answer that is awaited may lead to new questions.
+                None => NAP,
+                Some(from) => {
+                    let stopped = call.stop.load(Ordering::SeqCst).then_some(ClientError::Interrupted);
+                    if let Some(error) = stopped.or_else(|| state.halted.clone().map(ClientError::Halted)) {
+                        return Step::GiveUp(queue.take(now), error);
                     }
-                    Err(limit) => {
-                        state.halted.get_or_insert(limit);
-                        state.wake_all();
-                        continue;
+                    let ready = from.max(state.pace.ready());
+                    match state.servers.choose(now, queue.failed_on(now)) {
+                        _ if ready > now => ready - now,
+                        Choice::Full => NAP,
+                        Choice::Aside(until) => until - now,
+                        Choice::Server(server) => match state.pace.admit(queue.request(now), now) {
+                            Ok(reserved) => {
+                                let mut entry = queue.take(now);
+                                state.servers.begin(server);
+                                entry.attempts += 1;
+                                return Step::Ask { entry, server, reserved };
+                            }
+                            Err(limit) => {
+                                state.halted.get_or_insert(limit);
+                                state.wake_all();
+                                continue;
+                            }
+                        },
                     }
-                },
+                }
             };
+            let later = queue.first(now).is_none_or(|from| from > now);
             drop(queue);
-            if from > now {
+            if later {
                 // The place that this thread had is of use to another call.
                 state.wake_one(&call.waiting);
             }
@@ -224,11 +231,11 @@ impl Fleet {
     fn close(
         &self,
         call: &Call,
-        at: usize,
+        mut entry: Entry,
         server: usize,
         reserved: Reserved,
         attempted: Attempt,
-    ) -> Option<Result<StoredAnswer, ClientError>> {
+    ) -> Option<(Entry, Result<StoredAnswer, ClientError>)> {
         let mut state = self.lock();
         let now = self.start.elapsed();
         match attempted {
@@ -238,7 +245,7 @@ impl Fleet {
                 if state.servers.succeeded(server) {
                     state.wake_all();
                 }
-                Some(Ok(answer))
+                Some((entry, Ok(answer)))
             }
             Attempt::Refused(error) => {
                 state.pace.settle(reserved, None);
@@ -249,25 +256,23 @@ impl Fleet {
                 if matches!(error, ClientError::Status { status: 401..=404, .. }) {
                     state.despair(&error);
                 }
-                Some(Err(error))
+                Some((entry, Err(error)))
             }
             Attempt::Again(error, delay) => {
                 state.servers.failed(server, now, delay);
                 state.pace.settle(reserved, None);
-                let mut queue = locked(&call.queue);
-                let attempts = queue.tried[at].attempts;
-                if attempts >= self.max_attempts {
+                if entry.attempts >= self.max_attempts {
                     if state.servers.all_fail() {
                         state.despair(&error);
                     }
-                    return Some(Err(error));
+                    return Some((entry, Err(error)));
                 }
-                queue.tried[at].failed_on = Some(server);
+                entry.failed_on = Some(server);
                 let due = match state.servers.another_works(server, now) {
                     true => now,
-                    false => now + delay.unwrap_or_else(|| backoff(&request_key(call.requests[at]), attempts)),
+                    false => now + delay.unwrap_or_else(|| backoff(&entry.asked.key, entry.attempts)),
                 };
-                queue.delayed.push(Reverse((due, at)));
+                locked(&call.queue).again(entry, due);
                 None
             }
         }
@@ -300,20 +305,23 @@ impl State {
     }
 }
 
-impl Queue {
-    /// What comes next, and when: a delayed request that is due, a fresh one, or the delayed one
-    /// that is due first.
-    fn first(&self, now: Duration) -> Option<(usize, Duration)> {
-        let due = self.delayed.peek().map(|Reverse((due, at))| (*at, *due));
-        let fresh = (self.next < self.all).then_some((self.next, Duration::ZERO));
-        due.filter(|(_, due)| *due <= now).or(fresh).or(due)
-    }
+/// The threads of one call: as many as have work, at most one for each place in flight.
+#[derive(Clone, Copy)]
+struct Crew<'scope, 'env> {
+    scope: &'scope std::thread::Scope<'scope, 'env>,
+    started: &'env AtomicUsize,
+}
 
-    /// Takes the one out that stands first among the delayed, or else among the fresh.
-    fn take(&mut self, at: usize) {
-        match self.delayed.peek() {
-            Some(Reverse((_, first))) if *first == at => drop(self.delayed.pop()),
-            _ => self.next = at + 1,
+impl<'scope, 'env> Crew<'scope, 'env> {
+    fn grow(self, fleet: &'env Fleet, call: &'env Call<'env>, wanted: usize) {
+        for _ in 0..wanted {
+            let thread = self.started.fetch_add(1, Ordering::Relaxed);
+            let named = std::thread::Builder::new().name(format!("ask-{thread}")).stack_size(STACK);
+            // Fewer threads than wished for are slower, not wrong.
+            if thread >= fleet.places() || named.spawn_scoped(self.scope, move || fleet.work(call, self)).is_err() {
+                self.started.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
         }
     }
 }

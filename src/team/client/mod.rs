@@ -5,6 +5,7 @@ mod http;
 mod local;
 mod pace;
 mod probe;
+mod queue;
 mod retry;
 mod servers;
 pub mod shape;
@@ -12,14 +13,15 @@ mod wire;
 
 pub use fleet::Fleet;
 pub use http::{Endpoint, HttpClient};
-pub use local::{Heard, Local};
+pub use local::Local;
 pub use pace::{DENSITY, Limits, Price, Spent};
 pub use probe::Capabilities;
 
 use crate::store::{AnswerStore, StoreError, StoredAnswer, StoredRequest, request_key};
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -119,10 +121,20 @@ impl Client {
         }
     }
 
+    /// Asks nobody any more: what is said could not be kept.
+    pub fn halt(&self, why: &StoreError) {
+        self.fleet.iter().for_each(|fleet| fleet.halt(why.to_string()));
+    }
+
     /// Why nobody is asked any more: a limit was reached, no server answers, or answers cannot be
     /// kept. What was answered until then is kept.
     pub fn halted(&self) -> Option<String> {
         self.fleet.as_ref()?.halted()
+    }
+
+    /// Whether anybody can be asked what the store does not hold.
+    pub fn is_live(&self) -> bool {
+        self.fleet.is_some() || self.local.is_some()
     }
 
     /// Answers every request, in the order given; equal ones are asked once. What a server said is
@@ -134,73 +146,102 @@ impl Client {
     ) -> Vec<Result<StoredAnswer, ClientError>> {
         let done = AtomicUsize::new(0);
         let tell = || progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-        let keys: Vec<String> = requests.iter().map(request_key).collect();
-        // The first request of each key that has no answer yet, by its place among those to ask.
-        let (mut place, mut open, mut names) = (HashMap::new(), Vec::new(), Vec::new());
-        let mut asked = 0;
-        for (request, key) in requests.iter().zip(&keys) {
-            if self.store.has(key) {
+        let asked: Vec<Asked> = requests.iter().map(|request| Asked::new(request.clone())).collect();
+        // How many want the answer that is not stored yet.
+        let (mut wanted, mut open) = (HashMap::<String, usize>::new(), Vec::new());
+        for asked in &asked {
+            if self.store.has(&asked.key) {
+                tell();
+            } else if !self.is_live() {
                 tell();
             } else {
-                asked += 1;
-                place.entry(key.as_str()).or_insert_with(|| {
-                    open.push(request);
-                    names.push(key.as_str());
-                    open.len() - 1
-                });
+                let count = wanted.entry(asked.key.clone()).or_default();
+                *count += 1;
+                if *count == 1 {
+                    open.push(asked.clone());
+                }
             }
         }
-        let heard = self.ask_open(&open, &names, &tell);
-        let again = heard.iter().flat_map(|_| open.len()..asked);
-        again.for_each(|_| tell());
-        let answer = |(request, key): (&StoredRequest, &String)| match (place.get(key.as_str()), &heard) {
-            (None, _) => self.store.get_key(key).ok_or_else(|| not_recorded(request)),
-            (Some(at), Some(heard)) => heard[*at].clone(),
-            (Some(_), None) => {
-                tell();
-                Err(not_recorded(request))
+        let failures = Mutex::new(HashMap::new());
+        self.answer_all(open, &|asked, heard| {
+            if let Err(error) = heard {
+                locked(&failures).insert(asked.key.clone(), error);
             }
+            (0..wanted[&asked.key]).for_each(|_| tell());
+            Vec::new()
+        });
+        let mut failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let answer = |asked: &Asked| match failures.get(&asked.key) {
+            Some(error) => Err(error.clone()),
+            None => self.store.get_key(&asked.key).ok_or_else(|| self.unanswered(&asked.request)),
         };
-        requests.iter().zip(&keys).map(answer).collect()
+        let answers = asked.iter().map(answer).collect();
+        failures.clear();
+        answers
     }
 
-    /// Asks the servers, if there are any, and keeps what they say.
-    fn ask_open(
-        &self,
-        open: &[&StoredRequest],
-        keys: &[&str],
-        tell: &(dyn Fn() + Sync),
-    ) -> Option<Vec<Result<StoredAnswer, ClientError>>> {
-        if self.fleet.is_none() && self.local.is_none() {
-            return None;
-        }
-        if open.is_empty() {
-            return Some(Vec::new());
-        }
-        let slots: Vec<OnceLock<Result<StoredAnswer, ClientError>>> = open.iter().map(|_| OnceLock::new()).collect();
-        let halt = |error: &StoreError| self.fleet.iter().for_each(|fleet| fleet.halt(error.to_string()));
-        let hear = |at: usize, heard: Result<StoredAnswer, ClientError>| {
-            let kept = heard.and_then(|answer| {
-                let kept = self.store.keep(keys[at], open[at], answer);
+    /// Asks all of these and what hearing leads to, keeps what is said, and tells it; returns once
+    /// everything was heard and is on the disk. Equal requests are the caller's to avoid.
+    pub(super) fn answer_all(&self, first: Vec<Asked>, heard: Heard) {
+        let halt = |error: &StoreError| self.halt(error);
+        let hear = |asked: &Asked, outcome: Result<StoredAnswer, ClientError>| {
+            let kept = outcome.and_then(|answer| {
+                let kept = self.store.keep(&asked.key, &asked.request, answer);
                 Ok(kept.inspect_err(halt)?)
             });
-            // Each request is heard once.
-            let _ = slots[at].set(kept);
-            tell();
+            heard(asked, kept)
         };
-        match (&self.fleet, &self.local) {
-            (Some(fleet), _) => fleet.answer_all(open, self.stop, &hear),
-            (None, Some(local)) => local.answer_all(open, self.stop, &hear),
-            (None, None) => {}
+        if !first.is_empty() {
+            match (&self.fleet, &self.local) {
+                (Some(fleet), _) => fleet.answer_all(first, self.stop, &hear),
+                (None, Some(local)) => local.answer_all(first, self.stop, &hear),
+                (None, None) => {}
+            }
         }
         if let Err(error) = self.store.settle() {
             halt(&error);
         }
-        let heard = slots.into_iter().map(|slot| slot.into_inner().unwrap_or(Err(ClientError::Interrupted)));
-        Some(heard.collect())
+    }
+
+    /// Whether the user asked to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Why a request that nobody was asked has no answer.
+    pub(super) fn unanswered(&self, request: &StoredRequest) -> ClientError {
+        match self.is_live() {
+            true => ClientError::Interrupted,
+            false => ClientError::NotRecorded { model: request.model.clone() },
+        }
     }
 }
 
-fn not_recorded(request: &StoredRequest) -> ClientError {
-    ClientError::NotRecorded { model: request.model.clone() }
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What is asked.
+    pub request: StoredRequest,
+    /// The key under which its answer is kept.
+    pub key: String,
+    /// The instruction that it shares with others.
+    pub(super) agent: u64,
+}
+
+impl Asked {
+    /// A request with its key.
+    pub fn new(request: StoredRequest) -> Asked {
+        let key = request_key(&request);
+        let mut hasher = DefaultHasher::new();
+        request.messages.first().map(|message| &message.content).hash(&mut hasher);
+        Asked { request, key, agent: hasher.finish() }
+    }
+}
+
+/// Hears what became of a request, from any thread, once for each; gives back what is asked next.
+pub type Heard<'a> = &'a (dyn Fn(&Asked, Result<StoredAnswer, ClientError>) -> Vec<Asked> + Sync);
+
+/// A panic elsewhere leaves values that are still values.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,44 +1,19 @@
 //! `aeio`, all entities in one: the single-prompt baseline of CROSSAGENTIE (section 4.1), here
 //! followed by one prompt for all relations over the entities found.
 
-use super::{conclude, entities, in_text_order, read_claims, read_links, readable};
-use crate::ie::Document;
-use crate::team::floor::{Floor, Question, Team};
-use crate::trace::Trace;
+use super::{conclude, entities, in_text_order, read_claims, read_links};
+use crate::team::room::{Question, Room};
 
-/// Two calls a document; one where no signature fits any pair of its entities.
-pub(in crate::team) fn run(team: &Team, documents: &[Document], traces: &mut [Trace]) {
-    let mut claims = vec![Vec::new(); documents.len()];
-    let questions = readable(documents).map(|(at, document)| Question {
-        document: at,
-        conflict: None,
-        messages: team.prompts.entities(&document.text),
-    });
-    let floor = Floor { stage: "entities", agent: "all-in-one", round: 0 };
-    let heard = team.ask(floor, questions.collect(), traces, |question, answer, turn| {
-        read_claims(team, None, &documents[question.document].text, answer, turn)
-    });
-    for (at, found) in heard {
-        claims[at] = found.unwrap_or_default();
-        in_text_order(&mut claims[at]);
-    }
-    let candidates: Vec<_> = claims.iter().map(|claims| entities(claims)).collect();
-    let questions = readable(documents).filter_map(|(at, document)| {
-        Some(Question {
-            document: at,
-            conflict: None,
-            messages: team.prompts.relations(&document.text, &candidates[at])?,
-        })
-    });
-    let floor = Floor { stage: "relations", agent: "all-in-one", round: 0 };
-    let heard = team.ask(floor, questions.collect(), traces, |question, answer, turn| {
-        read_links(team, None, &candidates[question.document], answer, turn)
-    });
-    let mut links = vec![Vec::new(); documents.len()];
-    for (at, found) in heard {
-        links[at] = found.unwrap_or_default();
-    }
-    for (at, links) in links.into_iter().enumerate() {
-        conclude(&mut traces[at], &documents[at], &claims[at], links);
-    }
+/// Two calls; one where no signature fits any pair of the entities.
+pub(super) async fn read(room: &Room<'_>) {
+    let question = Question::first("entities", "all-in-one", room.prompts().entities(room.text()));
+    let heard = room.ask(vec![question], |_, answer, turn| read_claims(room, None, answer, turn)).await;
+    let mut claims = heard.into_iter().flatten().flatten().collect();
+    in_text_order(&mut claims);
+    let candidates = entities(&claims);
+    let question = room.prompts().relations(room.text(), &candidates);
+    let questions = question.into_iter().map(|messages| Question::first("relations", "all-in-one", messages));
+    let heard =
+        room.ask(questions.collect(), |_, answer, turn| read_links(room, None, &candidates, answer, turn)).await;
+    conclude(room, &claims, heard.into_iter().flatten().flatten().collect());
 }

@@ -9,62 +9,46 @@
 
 use super::type_agents::entity_agents;
 use super::{Claim, LinkClaim, conclude, entities, relation_agents, shown};
-use crate::ie::{Document, Entity, Schema};
+use crate::ie::{Entity, Schema};
 use crate::team::debate::{Dispute, Verdict, settle};
-use crate::team::floor::Team;
+use crate::team::room::Room;
 use crate::template::prompt::Topic;
-use crate::trace::{Support, Trace};
+use crate::trace::Support;
 use std::collections::BTreeMap;
 
 /// As many calls as there are types, plus the debates.
-pub(in crate::team) fn run(team: &Team, documents: &[Document], traces: &mut [Trace]) {
-    let claims = entity_agents(team, documents, traces);
-    let settled = debate_entities(team, documents, traces, claims);
-    let links = relation_agents(team, documents, &settled, traces);
-    let candidates: Vec<Vec<Entity>> = settled.iter().map(|claims| entities(claims)).collect();
-    let links = debate_relations(team, documents, traces, links, &candidates);
-    for (at, links) in links.into_iter().enumerate() {
-        conclude(&mut traces[at], &documents[at], &settled[at], links);
-    }
+pub(super) async fn read(room: &Room<'_>) {
+    let claims = entity_agents(room).await;
+    let settled = debate_entities(room, claims).await;
+    let links = relation_agents(room, 0, &settled).await;
+    let links = debate_relations(room, links, &entities(&settled)).await;
+    conclude(room, &settled, links);
 }
 
-/// Claims of one document that cannot all stand, and how they read.
+/// Claims that cannot all stand, and how they read.
 struct Knot {
     claims: Vec<usize>,
     /// Distinct `(label, surface)` readings, in schema order, longer surfaces first.
     readings: Vec<(String, String)>,
 }
 
-fn debate_entities(
-    team: &Team,
-    documents: &[Document],
-    traces: &mut [Trace],
-    claims: Vec<Vec<Claim>>,
-) -> Vec<Vec<Claim>> {
-    let knots: Vec<Vec<Knot>> = claims.iter().map(|claims| knots(claims, team.schema())).collect();
+async fn debate_entities(room: &Room<'_>, claims: Vec<Claim>) -> Vec<Claim> {
+    let knots = knots(&claims, room.schema());
     let mut disputes = Vec::new();
-    for (document, knots) in knots.iter().enumerate() {
-        for knot in knots {
-            let mut readings: Vec<String> = knot.readings.iter().map(|(label, text)| reading(label, text)).collect();
-            readings.push("none of these is right".into());
-            let mut claimants: Vec<String> = knot.readings.iter().map(|(label, _)| label.clone()).collect();
-            claimants.dedup();
-            disputes.push(Dispute { document, readings, claimants });
-        }
+    for knot in &knots {
+        let mut readings: Vec<String> = knot.readings.iter().map(|(label, text)| reading(label, text)).collect();
+        readings.push("none of these is right".into());
+        let mut claimants: Vec<String> = knot.readings.iter().map(|(label, _)| label.clone()).collect();
+        claimants.dedup();
+        disputes.push(Dispute { readings, claimants });
     }
-    let mut verdicts = settle(team, Topic::Entities, documents, traces, disputes).into_iter();
-    let mut settled = Vec::with_capacity(claims.len());
-    for (claims, knots) in claims.into_iter().zip(&knots) {
-        let mut keep: Vec<Option<Support>> = claims.iter().map(|claim| Some(claim.support)).collect();
-        for knot in knots {
-            let verdict = verdicts.next().expect("settle gives one verdict for each dispute");
-            decide(knot, &claims, &verdict, &mut keep);
-        }
-        let kept =
-            claims.into_iter().zip(keep).filter_map(|(claim, support)| Some(Claim { support: support?, ..claim }));
-        settled.push(kept.collect());
+    let verdicts = settle(room, Topic::Entities, disputes).await;
+    let mut keep: Vec<Option<Support>> = claims.iter().map(|claim| Some(claim.support)).collect();
+    for (knot, verdict) in knots.iter().zip(&verdicts) {
+        decide(knot, &claims, verdict, &mut keep);
     }
-    settled
+    let kept = claims.into_iter().zip(keep).filter_map(|(claim, support)| Some(Claim { support: support?, ..claim }));
+    kept.collect()
 }
 
 /// Connected components of overlapping claims with more than one reading; components with the
@@ -128,56 +112,40 @@ fn reading(label: &str, text: &str) -> String {
     format!("\"{text}\" is {article} {label}")
 }
 
-fn debate_relations(
-    team: &Team,
-    documents: &[Document],
-    traces: &mut [Trace],
-    links: Vec<Vec<LinkClaim>>,
-    candidates: &[Vec<Entity>],
-) -> Vec<Vec<LinkClaim>> {
-    let (mut disputes, mut places) = (Vec::new(), Vec::new());
-    for (document, links) in links.iter().enumerate() {
-        let mut pairs: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-        for (at, link) in links.iter().enumerate() {
-            let name = |end: usize| candidates[document][end].text.as_str();
-            let (head, tail) = (name(link.relation.head), name(link.relation.tail));
-            pairs.entry((head.min(tail), head.max(tail))).or_default().push(at);
-        }
-        for members in pairs.into_values() {
-            let mut readings: Vec<String> =
-                members.iter().map(|&at| shown(&links[at].relation, &candidates[document])).collect();
-            readings.sort();
-            readings.dedup();
-            if readings.len() < 2 {
-                continue;
-            }
-            let mut claimants: Vec<String> = members.iter().map(|&at| links[at].relation.label.clone()).collect();
-            claimants.sort();
-            claimants.dedup();
-            readings.truncate(24);
-            readings.push("all of these".into());
-            readings.push("none of these is right".into());
-            places.push((document, members));
-            disputes.push(Dispute { document, readings, claimants });
-        }
+async fn debate_relations(room: &Room<'_>, mut links: Vec<LinkClaim>, candidates: &[Entity]) -> Vec<LinkClaim> {
+    let mut pairs: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (at, link) in links.iter().enumerate() {
+        let name = |end: usize| candidates[end].text.as_str();
+        let (head, tail) = (name(link.relation.head), name(link.relation.tail));
+        pairs.entry((head.min(tail), head.max(tail))).or_default().push(at);
     }
-    let readings: Vec<Vec<String>> = disputes.iter().map(|dispute| dispute.readings.clone()).collect();
-    let verdicts = settle(team, Topic::Relations, documents, traces, disputes);
-    let mut keep: Vec<Vec<bool>> = links.iter().map(|links| vec![true; links.len()]).collect();
-    let mut links = links;
-    for (((document, members), verdict), readings) in places.into_iter().zip(verdicts).zip(readings) {
+    let (mut disputes, mut places) = (Vec::new(), Vec::new());
+    for members in pairs.into_values() {
+        let mut readings: Vec<String> = members.iter().map(|&at| shown(&links[at].relation, candidates)).collect();
+        readings.sort();
+        readings.dedup();
+        if readings.len() < 2 {
+            continue;
+        }
+        let mut claimants: Vec<String> = members.iter().map(|&at| links[at].relation.label.clone()).collect();
+        claimants.sort();
+        claimants.dedup();
+        readings.truncate(24);
+        readings.push("all of these".into());
+        readings.push("none of these is right".into());
+        places.push((members, readings.clone()));
+        disputes.push(Dispute { readings, claimants });
+    }
+    let verdicts = settle(room, Topic::Relations, disputes).await;
+    let mut keep = vec![true; links.len()];
+    for ((members, readings), verdict) in places.into_iter().zip(verdicts) {
         let all = readings.len() - 2;
         for at in members {
-            let said = shown(&links[document][at].relation, &candidates[document]);
-            keep[document][at] = verdict.choice.is_some_and(|choice| choice == all || readings[choice] == said);
-            let link = &mut links[document][at];
-            link.support =
-                Support { votes: verdict.votes, voters: verdict.voters, logprob: link.logprob, judged: verdict.judged };
+            let said = shown(&links[at].relation, candidates);
+            keep[at] = verdict.choice.is_some_and(|choice| choice == all || readings[choice] == said);
+            let Verdict { votes, voters, judged, .. } = verdict;
+            links[at].support = Support { votes, voters, logprob: links[at].logprob, judged };
         }
     }
-    links
-        .into_iter()
-        .zip(keep)
-        .map(|(links, keep)| links.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(link, _)| link).collect())
-        .collect()
+    links.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(link, _)| link).collect()
 }

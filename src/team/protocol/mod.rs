@@ -4,12 +4,12 @@ pub mod aeio;
 pub mod crossagentie;
 pub mod type_agents;
 
-use super::floor::{Floor, Question, Team, finish, mean_logprob};
+use super::room::{Question, Room, finish, mean_logprob};
 use crate::ie::record::ExtractionRecord;
-use crate::ie::{Document, Entity, Extraction, Relation, Span, Status};
+use crate::ie::{Entity, Extraction, Relation, Span, Status};
 use crate::store::StoredAnswer;
 use crate::template::answer::{Dropped, Reading, RelationReading, read_answer, read_relations};
-use crate::trace::{Support, Trace, Turn};
+use crate::trace::{Support, Turn};
 
 /// The methods that can be asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,18 @@ impl Protocol {
     }
 }
 
+/// Reads the document of a room; a blank one is answered without a call.
+pub(super) async fn read(room: &Room<'_>) {
+    if room.document.is_blank() {
+        return;
+    }
+    match room.team().protocol {
+        Protocol::Aeio => aeio::read(room).await,
+        Protocol::TypeAgents => type_agents::read(room).await,
+        Protocol::Crossagentie => crossagentie::read(room).await,
+    }
+}
+
 /// A mention that an agent claims for a label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
@@ -67,9 +79,8 @@ pub(super) fn alone(logprob: Option<f64>) -> Support {
 /// Reads an answer about entities into claims; what the agent says of labels that are not `own` is
 /// dropped: other experts speak for those.
 pub(super) fn read_claims(
-    team: &Team,
+    room: &Room,
     own: Option<&str>,
-    text: &str,
     answer: &StoredAnswer,
     turn: &mut Turn,
 ) -> Option<Vec<Claim>> {
@@ -77,7 +88,7 @@ pub(super) fn read_claims(
         return None;
     }
     let Reading { status, extraction, provenance, repairs, dropped, error } =
-        read_answer(&answer.content, finish(answer), text, team.schema());
+        read_answer(&answer.content, finish(answer), room.text(), room.schema());
     note(turn, status, repairs, dropped, error);
     if matches!(turn.status, Status::Failed | Status::Refused) {
         return None;
@@ -99,7 +110,7 @@ pub(super) fn read_claims(
 
 /// Reads an answer about relations among `entities` into claims.
 pub(super) fn read_links(
-    team: &Team,
+    room: &Room,
     own: Option<&str>,
     entities: &[Entity],
     answer: &StoredAnswer,
@@ -109,7 +120,7 @@ pub(super) fn read_links(
         return None;
     }
     let RelationReading { status, relations, provenance, repairs, dropped, error } =
-        read_relations(&answer.content, finish(answer), team.schema(), entities);
+        read_relations(&answer.content, finish(answer), room.schema(), entities);
     note(turn, status, repairs, dropped, error);
     if matches!(turn.status, Status::Failed | Status::Refused) {
         return None;
@@ -163,47 +174,42 @@ pub(super) fn in_text_order(claims: &mut Vec<Claim>) {
     claims.dedup_by(|a, b| (a.span, &a.label) == (b.span, &b.label));
 }
 
-/// Writes the outcome and what stands behind it.
-pub(super) fn conclude(trace: &mut Trace, document: &Document, claims: &[Claim], mut links: Vec<LinkClaim>) {
+/// Text order, one claim per relation.
+pub(super) fn in_pair_order(links: &mut Vec<LinkClaim>) {
     links.sort_by(|a, b| {
         let key = |link: &LinkClaim| (link.relation.head, link.relation.tail, link.relation.label.clone());
         key(a).cmp(&key(b))
     });
     links.dedup_by(|a, b| a.relation == b.relation);
+}
+
+/// The claims as an extraction.
+pub(super) fn extraction(claims: &[Claim], links: &[LinkClaim]) -> Extraction {
     let relations = links.iter().map(|link| link.relation.clone()).collect();
-    let extraction = Extraction { entities: entities(claims), relations, events: vec![] };
-    trace.extraction = ExtractionRecord::of(&extraction, &document.text);
-    trace.entity_support = claims.iter().map(|claim| claim.support).collect();
-    trace.relation_support = links.iter().map(|link| link.support).collect();
+    Extraction { entities: entities(claims), relations, events: vec![] }
 }
 
-/// The ordinals of documents that are worth a call.
-pub(super) fn readable(documents: &[Document]) -> impl Iterator<Item = (usize, &Document)> {
-    documents.iter().enumerate().filter(|(_, document)| !document.is_blank())
+/// Writes the outcome and what stands behind it.
+pub(super) fn conclude(room: &Room, claims: &[Claim], mut links: Vec<LinkClaim>) {
+    in_pair_order(&mut links);
+    let extraction = extraction(claims, &links);
+    room.write(|trace| {
+        trace.extraction = ExtractionRecord::of(&extraction, room.text());
+        trace.entity_support = claims.iter().map(|claim| claim.support).collect();
+        trace.relation_support = links.iter().map(|link| link.support).collect();
+    });
 }
 
-/// One agent per relation type over the entities of each document, asked only for pairs that its
-/// signature allows.
-pub(super) fn relation_agents(
-    team: &Team,
-    documents: &[Document],
-    found: &[Vec<Claim>],
-    traces: &mut [Trace],
-) -> Vec<Vec<LinkClaim>> {
-    let candidates: Vec<Vec<Entity>> = found.iter().map(|claims| entities(claims)).collect();
-    let mut links = vec![Vec::new(); documents.len()];
-    for agent in &team.schema().relations {
-        let questions = readable(documents).filter_map(|(at, document)| {
-            let messages = team.prompts.relation_agent(agent, &document.text, &candidates[at])?;
-            Some(Question { document: at, conflict: None, messages })
-        });
-        let floor = Floor { stage: "relations", agent: &agent.label, round: 0 };
-        let read = |question: &Question, answer: &StoredAnswer, turn: &mut Turn| {
-            read_links(team, Some(&agent.label), &candidates[question.document], answer, turn)
-        };
-        for (at, claims) in team.ask(floor, questions.collect(), traces, read) {
-            links[at].extend(claims.unwrap_or_default());
-        }
-    }
-    links
+/// One agent per relation type over the entities found, asked only for pairs that its signature
+/// allows.
+pub(super) async fn relation_agents(room: &Room<'_>, round: u32, found: &[Claim]) -> Vec<LinkClaim> {
+    let candidates = entities(found);
+    let questions = room.schema().relations.iter().filter_map(|agent| {
+        let messages = room.prompts().relation_agent(agent, room.text(), &candidates)?;
+        Some(Question::first("relations", &agent.label, messages).in_round(round))
+    });
+    let heard = room.ask(questions.collect(), |question, answer, turn| {
+        read_links(room, Some(&question.agent), &candidates, answer, turn)
+    });
+    heard.await.into_iter().flatten().flatten().collect()
 }

@@ -1,43 +1,28 @@
 //! `type_agents`: one agent per entity type and per relation type, each alone (CROSSAGENTIE,
 //! section 3.2). Without a debate, contradicting claims stand side by side.
 
-use super::{Claim, conclude, in_text_order, read_claims, readable, relation_agents};
-use crate::ie::Document;
-use crate::team::floor::{Floor, Question, Team};
-use crate::trace::Trace;
+use super::{Claim, conclude, in_text_order, read_claims, relation_agents};
+use crate::team::room::{Question, Room};
 
 /// One call per entity type, and one per relation type whose signature fits a pair.
-pub(in crate::team) fn run(team: &Team, documents: &[Document], traces: &mut [Trace]) {
-    let mut claims = entity_agents(team, documents, traces);
-    for claims in &mut claims {
-        let all = claims.clone();
-        for claim in claims.iter_mut() {
-            claim.support.voters = all.iter().filter(|other| other.span.overlaps(&claim.span)).count() as u32;
-        }
+pub(super) async fn read(room: &Room<'_>) {
+    let mut claims = entity_agents(room).await;
+    for at in 0..claims.len() {
+        let overlaps = claims.iter().filter(|other| other.span.overlaps(&claims[at].span)).count();
+        claims[at].support.voters = overlaps as u32;
     }
-    let links = relation_agents(team, documents, &claims, traces);
-    for (at, links) in links.into_iter().enumerate() {
-        conclude(&mut traces[at], &documents[at], &claims[at], links);
-    }
+    let links = relation_agents(room, 0, &claims).await;
+    conclude(room, &claims, links);
 }
 
-/// What each entity-type agent claims of each document, in text order.
-pub(super) fn entity_agents(team: &Team, documents: &[Document], traces: &mut [Trace]) -> Vec<Vec<Claim>> {
-    let mut claims = vec![Vec::new(); documents.len()];
-    for agent in &team.schema().entities {
-        let questions = readable(documents).map(|(at, document)| Question {
-            document: at,
-            conflict: None,
-            messages: team.prompts.type_agent(agent, &document.text),
-        });
-        let floor = Floor { stage: "entities", agent: &agent.label, round: 0 };
-        let heard = team.ask(floor, questions.collect(), traces, |question, answer, turn| {
-            read_claims(team, Some(&agent.label), &documents[question.document].text, answer, turn)
-        });
-        for (at, found) in heard {
-            claims[at].extend(found.unwrap_or_default());
-        }
-    }
-    claims.iter_mut().for_each(in_text_order);
+/// What each entity-type agent claims, in text order.
+pub(super) async fn entity_agents(room: &Room<'_>) -> Vec<Claim> {
+    let agents = &room.schema().entities;
+    let ask = |agent| room.prompts().type_agent(agent, room.text());
+    let questions = agents.iter().map(|agent| Question::first("entities", &agent.label, ask(agent))).collect();
+    let heard =
+        room.ask(questions, |question, answer, turn| read_claims(room, Some(&question.agent), answer, turn)).await;
+    let mut claims = heard.into_iter().flatten().flatten().collect();
+    in_text_order(&mut claims);
     claims
 }

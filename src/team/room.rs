@@ -1,0 +1,307 @@
+//! Where one document is read: what the team asks about it, hears, and writes down.
+//!
+//! A protocol is an `async` function over one room. It asks several agents at once and goes on when
+//! all have answered; in the meantime others read other documents ([`super::hall`]). What it writes
+//! depends on the document and the answers alone, never on who answered first.
+
+use super::client::shape;
+use super::floor::Team;
+use super::ClientError;
+use crate::ie::record::ExtractionRecord;
+use crate::ie::{Cost, Document, Extraction, Message, Schema, Status};
+use crate::store::{StoredAnswer, StoredRequest, request_key};
+use crate::template::answer::Finish;
+use crate::template::prompt::Prompts;
+use crate::trace::{Snapshot, Trace, Turn};
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard};
+use std::task::Poll;
+
+/// A question to an agent.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    /// What is asked: `entities`, `relations`, `events`, `debate`, `summary`.
+    pub stage: &'static str,
+    /// The agent.
+    pub agent: String,
+    /// 0 for the first answer.
+    pub round: u32,
+    /// The conflict, in a debate.
+    pub conflict: Option<usize>,
+    /// What is asked.
+    pub messages: Vec<Message>,
+}
+
+impl Question {
+    /// A first question.
+    pub fn first(stage: &'static str, agent: &str, messages: Vec<Message>) -> Question {
+        Question { stage, agent: agent.into(), round: 0, conflict: None, messages }
+    }
+
+    /// The same in a later round.
+    pub fn in_round(self, round: u32) -> Question {
+        Question { round, ..self }
+    }
+}
+
+/// An outcome of the client.
+pub(super) type Outcome = Result<StoredAnswer, ClientError>;
+
+/// One document, and everything that was said about it.
+pub(super) struct Room<'a> {
+    team: &'a Team<'a>,
+    /// What is read.
+    pub document: Document,
+    state: Mutex<State>,
+}
+
+struct State {
+    trace: Trace,
+    /// Asked and not answered yet, for the hall to take.
+    wish: Vec<StoredRequest>,
+    /// What the hall heard, in the order of the wish.
+    heard: Option<Vec<Outcome>>,
+    /// Every request, where the team records them.
+    asked: Vec<StoredRequest>,
+}
+
+impl<'a> Room<'a> {
+    /// A room in which nothing was said yet.
+    pub fn new(team: &'a Team<'a>, document: Document) -> Room<'a> {
+        let trace = Trace::opened(&document.id, team.protocol.name());
+        let state = State { trace, wish: vec![], heard: None, asked: vec![] };
+        Room { team, document, state: Mutex::new(state) }
+    }
+
+    /// The text that is read.
+    pub fn text(&self) -> &str {
+        &self.document.text
+    }
+
+    /// What the team asks for.
+    pub fn schema(&self) -> &'a Schema {
+        self.team.schema()
+    }
+
+    /// How the team asks.
+    pub fn prompts(&self) -> &'a Prompts {
+        &self.team.prompts
+    }
+
+    /// The team.
+    pub fn team(&self) -> &'a Team<'a> {
+        self.team
+    }
+
+    /// Writes into the trace.
+    pub fn write<T>(&self, change: impl FnOnce(&mut Trace) -> T) -> T {
+        change(&mut self.state().trace)
+    }
+
+    /// Notes how the extraction stands after a stage.
+    pub fn note(&self, stage: &str, round: u32, extraction: &Extraction, delta: Option<u32>) {
+        let extraction = ExtractionRecord::of(extraction, self.text());
+        self.write(|trace| trace.snapshots.push(Snapshot { stage: stage.into(), round, extraction, delta }));
+    }
+
+    /// Asks the questions at once and writes a turn for each answer, in the order of the questions;
+    /// `read` says what is in an answer. An answer that could not be read is asked for once more,
+    /// with the error named. `None` where the turn failed in the end.
+    pub async fn ask<T>(
+        &self,
+        questions: Vec<Question>,
+        read: impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(question)).collect();
+        let outcomes = self.answers(requests.clone()).await;
+        let read_all = |questions: &[Question], requests: &[StoredRequest], outcomes: &[Outcome]| {
+            let all = questions.iter().zip(requests).zip(outcomes);
+            all.map(|((question, request), outcome)| heard(question, request, outcome, &read)).collect::<Vec<_>>()
+        };
+        let mut turns = read_all(&questions, &requests, &outcomes);
+        let unread = |at: &usize| matches!((&turns[*at], &outcomes[*at]), ((turn, None), Ok(_)) if turn.status == Status::Failed);
+        let again: Vec<usize> = (0..turns.len()).filter(|_| self.team.reasks()).filter(unread).collect();
+        if !again.is_empty() {
+            let asked = again.iter().map(|&at| {
+                let error = turns[at].0.error.as_deref().unwrap_or_default();
+                let messages = self.prompts().again(&questions[at].messages, &turns[at].0.raw, error);
+                Question { messages, ..questions[at].clone() }
+            });
+            let questions: Vec<Question> = asked.collect();
+            let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(question)).collect();
+            let outcomes = self.answers(requests.clone()).await;
+            for (at, mut second) in again.into_iter().zip(read_all(&questions, &requests, &outcomes)) {
+                second.0.asked_again = true;
+                let (first, _) = std::mem::replace(&mut turns[at], second);
+                self.write(|trace| trace.superseded.push(first));
+            }
+        }
+        let mut state = self.state();
+        turns
+            .into_iter()
+            .map(|(turn, found)| {
+                state.trace.turns.push(turn);
+                found
+            })
+            .collect()
+    }
+
+    async fn answers(&self, requests: Vec<StoredRequest>) -> Vec<Outcome> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        {
+            let mut state = self.state();
+            if self.team.records() {
+                state.asked.extend(requests.iter().cloned());
+            }
+            state.wish = requests;
+        }
+        poll_fn(|_| match self.state().heard.take() {
+            Some(heard) => Poll::Ready(heard),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    /// What is asked and was not taken yet.
+    pub fn wish(&self) -> Vec<StoredRequest> {
+        std::mem::take(&mut self.state().wish)
+    }
+
+    /// Brings the answers to a wish.
+    pub fn bring(&self, outcomes: Vec<Outcome>) {
+        self.state().heard = Some(outcomes);
+    }
+
+    /// The trace, closed, and the recorded requests.
+    pub fn leave(&self) -> (Trace, Vec<StoredRequest>) {
+        let mut state = self.state();
+        let blank = Trace::opened(&self.document.id, self.team.protocol.name());
+        let mut trace = std::mem::replace(&mut state.trace, blank);
+        close(&mut trace, &self.document);
+        (trace, std::mem::take(&mut state.asked))
+    }
+
+    fn request(&self, question: &Question) -> StoredRequest {
+        let sampling = &self.team.sampling;
+        let ballot = matches!(question.stage, "debate" | "summary");
+        let schema = match self.team.is_constrained() {
+            true => shape::of(question.stage, &question.agent, self.schema()),
+            false => None,
+        };
+        StoredRequest {
+            model: sampling.model.clone(),
+            messages: question.messages.clone(),
+            temperature: sampling.temperature,
+            max_tokens: if ballot { sampling.debate_max_tokens } else { sampling.max_tokens },
+            frequency_penalty: sampling.frequency_penalty,
+            seed: sampling.seed,
+            // A ballot's confidence is its own; log-probabilities are asked for where items are read.
+            logprobs: sampling.logprobs && !ballot,
+            schema,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The turn of an answer, and what was read from it.
+fn heard<T>(
+    question: &Question,
+    request: &StoredRequest,
+    outcome: &Outcome,
+    read: &impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
+) -> (Turn, Option<T>) {
+    let mut turn = spoken(question, request, outcome);
+    let found = match outcome {
+        Ok(answer) => read(question, answer, &mut turn),
+        Err(_) => None,
+    };
+    (turn, found)
+}
+
+fn spoken(question: &Question, request: &StoredRequest, outcome: &Outcome) -> Turn {
+    let mut turn = Turn {
+        stage: question.stage.into(),
+        agent: question.agent.clone(),
+        round: question.round,
+        conflict: question.conflict,
+        request: request_key(request),
+        raw: String::new(),
+        status: Status::Failed,
+        error: None,
+        found: vec![],
+        dropped: vec![],
+        repairs: vec![],
+        reason: None,
+        confidence: None,
+        asked_again: false,
+        retries: 0,
+        cost: Cost::default(),
+    };
+    match outcome {
+        Ok(answer) => {
+            turn.raw.clone_from(&answer.content);
+            turn.cost = Cost {
+                calls: 1,
+                prompt_tokens: answer.prompt_tokens,
+                completion_tokens: answer.completion_tokens,
+                seconds: answer.seconds,
+            };
+            if let Some(refusal) = &answer.refusal {
+                turn.status = Status::Refused;
+                turn.error = Some(refusal.clone());
+            }
+        }
+        Err(error) => turn.error = Some(error.to_string()),
+    }
+    turn
+}
+
+/// The server's finish reason as the parser knows it.
+pub(super) fn finish(answer: &StoredAnswer) -> Finish {
+    match answer.finish.as_str() {
+        "length" => Finish::Length,
+        "content_filter" => Finish::ContentFilter,
+        _ => Finish::Stop,
+    }
+}
+
+/// Mean log-probability of the tokens that touch these bytes of the answer; `None` if the server
+/// gave none, or a sentinel for one of them.
+pub(super) fn mean_logprob(answer: &StoredAnswer, bytes: Option<&std::ops::Range<usize>>) -> Option<f64> {
+    let (tokens, bytes) = (answer.tokens.as_ref()?, bytes?);
+    let (mut at, mut sum, mut count) = (0, 0.0, 0);
+    for token in tokens {
+        let next = at + token.0.len();
+        if at < bytes.end && bytes.start < next {
+            sum += token.1?;
+            count += 1;
+        }
+        at = next;
+    }
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// A document of which no agent gave a usable answer is failed or refused, never empty.
+fn close(trace: &mut Trace, document: &Document) {
+    let first: Vec<&Turn> = trace.turns.iter().filter(|turn| turn.round == 0).collect();
+    let silent = |turn: &&Turn| matches!(turn.status, Status::Failed | Status::Refused);
+    if !document.is_blank() && !first.is_empty() && first.iter().all(silent) {
+        let refused = first.iter().all(|turn| turn.status == Status::Refused);
+        trace.status = if refused { Status::Refused } else { Status::Failed };
+        trace.error = first.first().and_then(|turn| turn.error.clone());
+        trace.extraction = ExtractionRecord::default();
+        trace.snapshots.clear();
+        trace.entity_support.clear();
+        trace.relation_support.clear();
+        trace.event_support.clear();
+        return;
+    }
+    let found = &trace.extraction;
+    let nothing = found.entities.is_empty() && found.relations.is_empty() && found.events.is_empty();
+    trace.status = if nothing { Status::Empty } else { Status::Ok };
+}
