@@ -65,7 +65,7 @@ impl Desk {
         let config = format!(
             "title = 'Tiny'\nbase_model = 'none'\noutput_dir = {}\n\
              [data]\nschema = {}\ntrain = {}\ndev = {}\ntest = {}\n\
-             [team]\nprotocol = 'crossagentie'\nmodel = 'm'\ncassette = {}\n",
+             [team]\nprotocol = 'crossagentie'\nmodel = 'm'\nreask = false\ncassette = {}\n",
             at("out"),
             at("schema.toml"),
             at("train.jsonl"),

@@ -82,11 +82,10 @@ impl Local for Own {
     fn answer_all(&self, first: Vec<Asked>, stop: &AtomicBool, heard: Heard) {
         let _one = self.busy.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut work = Work { own: self, waiting: first.into(), open: BTreeMap::new(), number: 0, stop, heard };
-        let ended =
-            Engine::new(&self.model, &self.tokenizer, self.settings.clone()).and_then(|mut engine| engine.run(&mut work));
+        let ended = Engine::new(&self.model, &self.tokenizer, self.settings.clone())
+            .and_then(|mut engine| engine.run(&mut work));
         // Hearing that a request failed may lead to others; they fail alike.
-        while let Some(asked) =
-            work.waiting.pop_front().or_else(|| work.open.pop_first().map(|(_, (asked, _))| asked))
+        while let Some(asked) = work.waiting.pop_front().or_else(|| work.open.pop_first().map(|(_, (asked, _))| asked))
         {
             let error = match &ended {
                 Ok(()) => ClientError::Interrupted,

@@ -42,7 +42,8 @@ impl Spill {
     /// # Errors
     /// If the disk is full, or the line is longer than 4 GiB.
     pub fn put(&self, ordinal: usize, line: &[u8]) -> Result<(), StoreError> {
-        let length = u32::try_from(line.len()).map_err(|_| StoreError::file(&self.path, "a line of more than 4 GiB"))?;
+        let length =
+            u32::try_from(line.len()).map_err(|_| StoreError::file(&self.path, "a line of more than 4 GiB"))?;
         let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if state.places.len() <= ordinal {
             state.places.resize(ordinal + 1, None);

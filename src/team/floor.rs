@@ -74,7 +74,16 @@ impl<'a> Team<'a> {
     /// A team that speaks through `client`.
     pub fn new(protocol: Protocol, schema: Schema, client: &'a Client, sampling: Sampling) -> Team<'a> {
         let (prompts, options) = (Prompts::new(schema), Options::default());
-        Team { protocol, prompts, client, sampling, options, constrained: false, recording: false, asked: Mutex::default() }
+        Team {
+            protocol,
+            prompts,
+            client,
+            sampling,
+            options,
+            constrained: false,
+            recording: false,
+            asked: Mutex::default(),
+        }
     }
 
     /// The same team, working so.

@@ -4,9 +4,9 @@
 //! all have answered; in the meantime others read other documents ([`super::hall`]). What it writes
 //! depends on the document and the answers alone, never on who answered first.
 
+use super::ClientError;
 use super::client::shape;
 use super::floor::Team;
-use super::ClientError;
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Cost, Document, Extraction, Message, Schema, Status};
 use crate::store::{StoredAnswer, StoredRequest, request_key};

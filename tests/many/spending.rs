@@ -100,9 +100,9 @@ fn a_dry_run_counts_what_is_missing_and_asks_nothing() {
 fn progress_tells_calls_tokens_and_money() {
     let (desk, stub) = (Desk::new(DOCUMENTS, TYPES), team());
     let (_, _, said) = debate(&desk, &stub.base_url, &PRICED);
-    assert!(said.contains("  type_agents entities kind_00: 20/20, 20 calls, 980 tokens, cost 0.0026\n"), "{said}");
+    assert!(said.contains("  type_agents documents: 20/20, 40 calls, 1960 tokens, cost 0.0052\n"), "{said}");
     let (_, _, said) = debate(&desk, &stub.base_url, &[&PRICED[..], &["--progress", "json"]].concat());
-    assert!(said.contains(r#"{"what":"type_agents entities kind_01","done":20,"all":20}"#), "replayed: {said}");
+    assert!(said.contains(r#"{"what":"type_agents documents","done":20,"all":20}"#), "replayed: {said}");
 }
 
 #[test]

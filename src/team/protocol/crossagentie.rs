@@ -36,8 +36,9 @@ async fn debate_entities(room: &Room<'_>, claims: Vec<Claim>) -> Vec<Claim> {
     let knots = knots(&claims, room.schema());
     let mut disputes = Vec::new();
     for knot in &knots {
-        let mut readings: Vec<String> = knot.readings.iter().map(|(label, text)| reading(label, text)).collect();
-        readings.push("none of these is right".into());
+        let mut readings: Vec<String> =
+            knot.readings.iter().map(|(label, text)| room.prompts().mention_reading(label, text)).collect();
+        readings.push(room.prompts().none_is_right().into());
         let mut claimants: Vec<String> = knot.readings.iter().map(|(label, _)| label.clone()).collect();
         claimants.dedup();
         disputes.push(Dispute { readings, claimants });
@@ -107,11 +108,6 @@ fn decide(knot: &Knot, claims: &[Claim], verdict: &Verdict, keep: &mut [Option<S
     }
 }
 
-fn reading(label: &str, text: &str) -> String {
-    let article = if label.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    format!("\"{text}\" is {article} {label}")
-}
-
 async fn debate_relations(room: &Room<'_>, mut links: Vec<LinkClaim>, candidates: &[Entity]) -> Vec<LinkClaim> {
     let mut pairs: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, link) in links.iter().enumerate() {
@@ -131,8 +127,8 @@ async fn debate_relations(room: &Room<'_>, mut links: Vec<LinkClaim>, candidates
         claimants.sort();
         claimants.dedup();
         readings.truncate(24);
-        readings.push("all of these".into());
-        readings.push("none of these is right".into());
+        readings.push(room.prompts().all_are_right().into());
+        readings.push(room.prompts().none_is_right().into());
         places.push((members, readings.clone()));
         disputes.push(Dispute { readings, claimants });
     }

@@ -1,25 +1,22 @@
-//! What is asked: one pack of prompt templates, filled from the schema. The all-in-one prompts are
-//! shared by the single-prompt team and the student; training and inference render the same bytes.
+//! What is asked: a pack of prompt templates for each language, filled from the schema. The
+//! all-in-one prompts are shared by the single-prompt team and the student; training and inference
+//! render the same bytes.
+
+mod pack;
+
+pub use pack::Language;
 
 use crate::ie::{Entity, EntityType, Message, RelationType, Schema};
-use minijinja::{Environment, context};
+use minijinja::context;
+use pack::{Pack, Words};
 use serde_json::json;
-
-const PACK: [(&str, &str); 6] = [
-    ("entities", include_str!("packs/en/entities.j2")),
-    ("relations", include_str!("packs/en/relations.j2")),
-    ("type_agent", include_str!("packs/en/type_agent.j2")),
-    ("relation_agent", include_str!("packs/en/relation_agent.j2")),
-    ("debate", include_str!("packs/en/debate.j2")),
-    ("summarizer", include_str!("packs/en/summarizer.j2")),
-];
 
 /// Characters of an unreadable answer that are shown to whoever gave it.
 const REPEATED: usize = 2000;
 
 /// Renders prompts for one schema.
 pub struct Prompts {
-    pack: Environment<'static>,
+    pack: Pack,
     schema: Schema,
 }
 
@@ -41,10 +38,10 @@ impl Topic {
         }
     }
 
-    fn about(self) -> &'static str {
+    fn about(self, words: &Words) -> &'static str {
         match self {
-            Topic::Entities => "a name in a text",
-            Topic::Relations => "the relation between two names in a text",
+            Topic::Entities => words.a_name,
+            Topic::Relations => words.a_relation,
         }
     }
 }
@@ -72,13 +69,15 @@ pub struct Statement {
 }
 
 impl Prompts {
-    /// Prompts about this schema.
+    /// Prompts about this schema, in the schema's own language.
     pub fn new(schema: Schema) -> Prompts {
-        let mut pack = Environment::new();
-        for (name, source) in PACK {
-            pack.add_template(name, source).expect("the pack is compiled in, and a test renders every template");
-        }
-        Prompts { pack, schema }
+        let language = Language::of(&schema);
+        Prompts::spoken(language, schema)
+    }
+
+    /// Prompts about this schema in this language.
+    pub fn spoken(language: Language, schema: Schema) -> Prompts {
+        Prompts { pack: Pack::of(language), schema }
     }
 
     /// The schema that is asked.
@@ -88,9 +87,9 @@ impl Prompts {
 
     /// All entity types in one prompt.
     pub fn entities(&self, text: &str) -> Vec<Message> {
-        let example = self.schema.entities.iter().map(|t| (t.label.clone(), json!([named(t)]))).collect();
+        let example = self.schema.entities.iter().map(|t| (t.label.clone(), json!([self.named(t)]))).collect();
         let system = self.render("entities", context! { types => self.types(), example => object(example) });
-        vec![Message::system(system), Message::user(format!("Text: {text}"))]
+        vec![Message::system(system), Message::user(self.text(text))]
     }
 
     /// All relation types in one prompt, over the entities already found. `None` if no signature
@@ -102,17 +101,20 @@ impl Prompts {
         let types: Vec<_> = self.schema.relations.iter().map(|relation| self.relation(relation)).collect();
         let example = self.schema.relations.iter().take(2).map(|t| (t.label.clone(), self.pair(t))).collect();
         let system = self.render("relations", context! { types, example => object(example) });
-        Some(vec![Message::system(system), Message::user(format!("Text: {text}\n{}", candidates(entities, |_| true)))])
+        Some(vec![
+            Message::system(system),
+            Message::user(format!("{}\n{}", self.text(text), candidates(entities, |_| true))),
+        ])
     }
 
     /// One agent for one entity type (CROSSAGENTIE, section 3.2).
     pub fn type_agent(&self, agent: &EntityType, text: &str) -> Vec<Message> {
         let others: Vec<&str> =
             self.schema.entities.iter().map(|t| t.label.as_str()).filter(|l| *l != agent.label).collect();
-        let example = object(vec![(agent.label.clone(), json!([named(agent)]))]);
+        let example = object(vec![(agent.label.clone(), json!([self.named(agent)]))]);
         let kind = context! { label => agent.label.clone(), definition => agent.definition.clone(), examples => agent.examples.join(", ") };
         let system = self.render("type_agent", context! { type => kind, others => others.join(", "), example });
-        vec![Message::system(system), Message::user(format!("Text: {text}"))]
+        vec![Message::system(system), Message::user(self.text(text))]
     }
 
     /// One agent for one relation type, over typed candidates only (CROSSAGENTIE, section 3.4).
@@ -126,7 +128,10 @@ impl Prompts {
         let fits = |label: &str| {
             agent.head.iter().chain(&agent.tail).any(|t| t == label) || agent.head.is_empty() || agent.tail.is_empty()
         };
-        Some(vec![Message::system(system), Message::user(format!("Text: {text}\n{}", candidates(entities, fits)))])
+        Some(vec![
+            Message::system(system),
+            Message::user(format!("{}\n{}", self.text(text), candidates(entities, fits))),
+        ])
     }
 
     /// A claimant's turn in a debate about one conflict (CROSSAGENTIE, section 3.3).
@@ -138,30 +143,48 @@ impl Prompts {
         options: &[DebateOption],
         said: &[Statement],
     ) -> Vec<Message> {
-        let system = self.render("debate", context! { label, about => topic.about(), types => self.debated(topic) });
-        vec![Message::system(system), Message::user(contested(text, options, said))]
+        let system = self
+            .render("debate", context! { label, about => topic.about(self.pack.words), types => self.debated(topic) });
+        vec![Message::system(system), Message::user(self.contested(text, options, said))]
     }
 
     /// The summarizer's turn, where the debate ended without consensus.
     pub fn summarizer(&self, topic: Topic, text: &str, options: &[DebateOption], said: &[Statement]) -> Vec<Message> {
-        let system = self.render("summarizer", context! { about => topic.about(), types => self.debated(topic) });
-        vec![Message::system(system), Message::user(contested(text, options, said))]
+        let system =
+            self.render("summarizer", context! { about => topic.about(self.pack.words), types => self.debated(topic) });
+        vec![Message::system(system), Message::user(self.contested(text, options, said))]
     }
 
     /// The same question once more, after an answer that could not be read.
     pub fn again(&self, asked: &[Message], answer: &str, error: &str) -> Vec<Message> {
         let mut messages = asked.to_vec();
         messages.push(Message::assistant(answer.chars().take(REPEATED).collect::<String>()));
-        messages.push(Message::user(format!(
-            "Your answer could not be read: {error}. Answer the question again, in the form that was asked for, and write \
-             nothing else."
-        )));
+        messages.push(Message::user(self.render("again", context! { error })));
         messages
     }
 
+    /// How a reading of a mention is put in a debate: `"Acme" is an organization`.
+    pub fn mention_reading(&self, label: &str, text: &str) -> String {
+        let an = label.starts_with(['a', 'e', 'i', 'o', 'u']);
+        self.render("reading", context! { label, text, article => if an { "an" } else { "a" } })
+    }
+
+    /// The last option of every debate.
+    pub fn none_is_right(&self) -> &'static str {
+        self.pack.words.none_is_right
+    }
+
+    /// The option that several readings stand side by side.
+    pub fn all_are_right(&self) -> &'static str {
+        self.pack.words.all_are_right
+    }
+
     fn render(&self, name: &str, values: minijinja::Value) -> String {
-        let template = self.pack.get_template(name).expect("the pack is compiled in");
-        template.render(values).expect("the pack is compiled in, and a test renders every template").trim().to_string()
+        self.pack.render(name, values)
+    }
+
+    fn text(&self, text: &str) -> String {
+        format!("{}{text}", self.pack.words.text)
     }
 
     fn debated(&self, topic: Topic) -> Vec<minijinja::Value> {
@@ -180,7 +203,8 @@ impl Prompts {
     }
 
     fn relation(&self, relation: &RelationType) -> minijinja::Value {
-        let ends = |types: &[String]| if types.is_empty() { "any entity".to_string() } else { types.join(" or ") };
+        let words = self.pack.words;
+        let ends = |types: &[String]| if types.is_empty() { words.any.to_string() } else { types.join(words.or) };
         context! {
             label => relation.label.clone(),
             definition => relation.definition.clone(),
@@ -190,12 +214,30 @@ impl Prompts {
         }
     }
 
+    fn named(&self, kind: &EntityType) -> String {
+        kind.examples.first().cloned().unwrap_or_else(|| self.pack.words.name_of.replace("{}", &kind.label))
+    }
+
+    fn contested(&self, text: &str, options: &[DebateOption], said: &[Statement]) -> String {
+        let words = self.pack.words;
+        let mut lines = vec![self.text(text), words.options.to_string()];
+        lines.extend(options.iter().map(|option| format!("{}: {}", option.letter, option.reading)));
+        if !said.is_empty() {
+            lines.push(words.said.into());
+        }
+        lines.extend(said.iter().map(|statement| {
+            let sure = statement.confidence.map(|c| format!(" ({} {c})", words.confidence)).unwrap_or_default();
+            format!("{}: {}{sure} {}", statement.agent, statement.choice, statement.reason).trim().to_string()
+        }));
+        lines.join("\n")
+    }
+
     /// An example pair made of the schema's own example names.
     fn pair(&self, relation: &RelationType) -> serde_json::Value {
         let name = |types: &[String], at: usize| {
             let label = types.first().or(self.schema.entities.first().map(|t| &t.label));
             let kind = label.and_then(|label| self.schema.entity(label));
-            kind.map_or_else(|| "…".to_string(), |t| t.examples.get(at).cloned().unwrap_or_else(|| named(t)))
+            kind.map_or_else(|| "…".to_string(), |t| t.examples.get(at).cloned().unwrap_or_else(|| self.named(t)))
         };
         json!([[
             name(&relation.head, 0),
@@ -209,10 +251,6 @@ fn brief(definition: &str, label: &str) -> String {
     let end = [definition.find("; "), definition.find(". ")].into_iter().flatten().min().unwrap_or(definition.len());
     let brief = definition[..end].trim().trim_end_matches(['.', ';']);
     if brief.is_empty() { label.to_string() } else { brief.to_string() }
-}
-
-fn named(kind: &EntityType) -> String {
-    kind.examples.first().cloned().unwrap_or_else(|| format!("name of a {}", kind.label))
 }
 
 fn object(fields: Vec<(String, serde_json::Value)>) -> String {
@@ -237,19 +275,6 @@ fn candidates(entities: &[Entity], fits: impl Fn(&str) -> bool) -> String {
         }
     }
     lines.iter().map(|(label, names)| format!("{label}: {}", names.join("; "))).collect::<Vec<_>>().join("\n")
-}
-
-fn contested(text: &str, options: &[DebateOption], said: &[Statement]) -> String {
-    let mut lines = vec![format!("Text: {text}"), "Options:".to_string()];
-    lines.extend(options.iter().map(|option| format!("{}: {}", option.letter, option.reading)));
-    if !said.is_empty() {
-        lines.push("Said so far:".into());
-    }
-    lines.extend(said.iter().map(|statement| {
-        let sure = statement.confidence.map(|c| format!(" (confidence {c})")).unwrap_or_default();
-        format!("{}: {}{sure} {}", statement.agent, statement.choice, statement.reason).trim().to_string()
-    }));
-    lines.join("\n")
 }
 
 #[cfg(test)]
