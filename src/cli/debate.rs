@@ -9,6 +9,7 @@ use crate::corpus::read_train;
 use crate::ie::{Cost, Document, Extractor, Status};
 use crate::store::{CassetteHeader, Shard, Spill, StoreError, read_documents};
 use crate::team::{Client, Protocol, Team};
+use crate::template::prompt::Language;
 use crate::trace::{Conflict, Settled, Trace};
 use anyhow::{Result, anyhow, bail};
 use std::path::PathBuf;
@@ -127,9 +128,13 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 
 /// The team of a plan with this protocol.
 pub fn team<'a>(plan: &Plan, protocol: Protocol, client: &'a Client) -> Team<'a> {
-    Team::new(protocol, plan.schema().clone(), client, session::sampling(plan))
+    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan))
         .working(session::working(plan))
-        .constrained(session::constrained(plan))
+        .constrained(session::constrained(plan));
+    match Language::named(&plan.config().team.language) {
+        Some(language) => team.speaking(language),
+        None => team,
+    }
 }
 
 /// Lets the team debate, and gives the traces in the documents' order.

@@ -5,8 +5,8 @@ use crate::config::Plan;
 use crate::corpus::CorpusError;
 use crate::store::{Manifest, hash_bytes, hash_file};
 use crate::student::{self, ReaderOptions, Settings};
-use crate::team::{Debated, Options, Sampling};
 use crate::team::client::{STOP, Spent};
+use crate::team::{Debated, Options, Sampling};
 use anyhow::{Context, Result};
 use burn::tensor::Device;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ pub fn working(plan: &Plan) -> Options {
     let team = &plan.config().team;
     let debated = |topic: &str| team.debate == "both" || team.debate == topic;
     Options {
-        debated: Debated { entities: debated("entities"), relations: debated("relations") },
+        debated: Debated { entities: debated("entities"), relations: debated("relations"), events: debated("events") },
         feedback_rounds: team.feedback_rounds,
         reask: team.reask,
     }

@@ -106,8 +106,12 @@ pub struct TeamSection {
     /// Most rounds of a debate; each costs one call per claimant. Default 2.
     #[serde(default = "max_rounds")]
     pub max_rounds: u32,
-    /// Which conflicts are debated in `crossagentie`: `none`, `entities`, `relations` or `both`; the
-    /// others stand as claimed. Default `both`.
+    /// Language of the team's prompts: `en`, `zh`, `ko`, or `auto` for that of the schema's
+    /// definitions. Default `auto`.
+    #[serde(default = "auto")]
+    pub language: String,
+    /// Which conflicts are debated in `crossagentie`: `none`, `entities`, `relations`, `events` or
+    /// `both` (all of them); the others stand as claimed. Default `both`.
     #[serde(default = "both")]
     pub debate: String,
     /// Most rounds in which `crossagentie` feeds confirmed relations and events back to the entity
@@ -235,6 +239,10 @@ fn debate_max_tokens() -> u32 {
 fn yes() -> bool {
     true
 }
+fn auto() -> String {
+    "auto".into()
+}
+
 fn both() -> String {
     "both".into()
 }

@@ -76,7 +76,8 @@ impl Plan {
         ] {
             within(key, value, 0.0, 1.0)?;
         }
-        one_of("team.debate", &team.debate, &["none", "entities", "relations", "both"])?;
+        one_of("team.debate", &team.debate, &["none", "entities", "relations", "events", "both"])?;
+        one_of("team.language", &team.language, &["auto", "en", "zh", "ko"])?;
         one_of("team.constrained_output", &team.constrained_output, &CONSTRAINTS)?;
         servers::check(team)?;
         within("team.temperature", team.temperature, 0.0, 2.0)?;

@@ -4,7 +4,7 @@ use super::hall::{self, Finished};
 use super::{Client, Protocol};
 use crate::ie::{Document, Extractor, Prediction, Schema};
 use crate::store::StoredRequest;
-use crate::template::prompt::Prompts;
+use crate::template::prompt::{Language, Prompts};
 use crate::trace::Trace;
 use std::sync::Mutex;
 
@@ -48,6 +48,8 @@ pub struct Debated {
     pub entities: bool,
     /// Conflicts about relations.
     pub relations: bool,
+    /// Conflicts about events.
+    pub events: bool,
 }
 
 /// How a team works: every ablation of the two papers is one of these.
@@ -63,7 +65,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { debated: Debated { entities: true, relations: true }, feedback_rounds: 0, reask: false }
+        Options { debated: Debated { entities: true, relations: true, events: true }, feedback_rounds: 0, reask: false }
     }
 }
 
@@ -89,6 +91,12 @@ impl<'a> Team<'a> {
     /// The same team, working so.
     pub fn working(self, options: Options) -> Team<'a> {
         Team { options, ..self }
+    }
+
+    /// The same team, speaking this language in the place of its schema's own.
+    pub fn speaking(self, language: Language) -> Team<'a> {
+        let prompts = Prompts::spoken(language, self.prompts.schema().clone());
+        Team { prompts, ..self }
     }
 
     /// The same team; where `yes`, each request carries the schema of its answer.

@@ -236,6 +236,7 @@ fn spoken(question: &Question, request: &StoredRequest, outcome: &Outcome) -> Tu
         found: vec![],
         dropped: vec![],
         repairs: vec![],
+        absent: vec![],
         reason: None,
         confidence: None,
         asked_again: false,

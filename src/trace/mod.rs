@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// One answer of one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// What was asked of the agent: `entities`, `relations`, `debate`, `summary`.
+    /// What was asked of the agent: `entities`, `relations`, `events`, `debate`, `summary`.
     pub stage: String,
     /// The agent: a label of the schema, `all-in-one` or `summarizer`.
     pub agent: String,
@@ -34,6 +34,9 @@ pub struct Turn {
     /// What it took to read the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,
+    /// Names that it relates and that are not among the entities it was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
     /// The agent's reason, in a debate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -68,7 +71,7 @@ pub enum Settled {
 /// Mentions that two or more agents claim differently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conflict {
-    /// `entities` or `relations`.
+    /// `entities`, `relations` or `events`.
     pub stage: String,
     /// The readings, by letter.
     pub options: Vec<String>,
@@ -124,6 +127,9 @@ pub struct Trace {
     pub superseded: Vec<Turn>,
     /// In text order.
     pub conflicts: Vec<Conflict>,
+    /// Claims that were withdrawn because they contradict what another task confirmed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn: Vec<String>,
     /// How the extraction stood after each stage, the last one excepted where it is the outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<Snapshot>,
@@ -160,6 +166,7 @@ impl Trace {
             turns: vec![],
             superseded: vec![],
             conflicts: vec![],
+            withdrawn: vec![],
             snapshots: vec![],
             extraction: ExtractionRecord::default(),
             entity_support: vec![],

@@ -1,7 +1,7 @@
 //! `aeio`, all entities in one: the single-prompt baseline of CROSSAGENTIE (section 4.1), here
 //! followed by one prompt for all relations over the entities found.
 
-use super::{conclude, entities, in_text_order, read_claims, read_links};
+use super::{Found, entities, in_text_order, read_claims, read_links};
 use crate::team::room::{Question, Room};
 
 /// Two calls; one where no signature fits any pair of the entities.
@@ -15,5 +15,6 @@ pub(super) async fn read(room: &Room<'_>) {
     let questions = question.into_iter().map(|messages| Question::first("relations", "all-in-one", messages));
     let heard =
         room.ask(questions.collect(), |_, answer, turn| read_links(room, None, &candidates, answer, turn)).await;
-    conclude(room, &claims, heard.into_iter().flatten().flatten().collect());
+    let links = heard.into_iter().flatten().flatten().collect();
+    Found { claims, links, events: vec![] }.conclude(room);
 }

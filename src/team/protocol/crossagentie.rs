@@ -1,14 +1,22 @@
-//! `crossagentie`: type agents, the conflict set, debates, a summarizer; then relation agents over
-//! the settled entities, and debates about their conflicts (CROSSAGENTIE, sections 3.2 and 3.3).
+//! `crossagentie`: type agents, the conflict set, debates, a summarizer; then relation and event
+//! agents over the settled entities, debates about their conflicts, and feedback between the tasks
+//! (CROSSAGENTIE, sections 3.2 to 3.4; events are our extension by the same rules).
 //!
 //! **What conflicts.** Claims whose spans share a character form one conflict, be the spans equal
 //! (`Washington` as person and as location) or not (`England` and `Bank of England`): a character
 //! belongs to at most one entity. Conflicts of a document with the same readings (a name that
 //! occurs twice) are one debate. Two relations conflict if they link the same two names with
-//! different labels or directions.
+//! different labels or directions, two events if their triggers share a character.
+//!
+//! **Feedback.** A round tells the entity agents what the other tasks confirmed, withdraws labels
+//! that contradict it, debates anew, and asks relations and events again where entities changed. It
+//! stands only if Δ did not grow, and is the last unless Δ shrank. Where nothing was confirmed and
+//! nothing is wanted, there is nothing to feed back.
 
+use super::events::{debate_events, event_agents};
+use super::feedback::{Feedback, ask_again, delta};
 use super::type_agents::entity_agents;
-use super::{Claim, LinkClaim, conclude, entities, relation_agents, shown};
+use super::{Claim, EventClaim, Found, LinkClaim, entities, relation_agents, shown};
 use crate::ie::{Entity, Schema};
 use crate::team::debate::{Dispute, Verdict, settle};
 use crate::team::room::Room;
@@ -16,13 +24,56 @@ use crate::template::prompt::Topic;
 use crate::trace::Support;
 use std::collections::BTreeMap;
 
-/// As many calls as there are types, plus the debates.
+/// As many calls as there are types, plus the debates, for each round of feedback again.
 pub(super) async fn read(room: &Room<'_>) {
     let claims = entity_agents(room).await;
-    let settled = debate_entities(room, claims).await;
-    let links = relation_agents(room, 0, &settled).await;
-    let links = debate_relations(room, links, &entities(&settled)).await;
-    conclude(room, &settled, links);
+    room.note("first", 0, &Found { claims: claims.clone(), ..Found::default() }.extraction(), None);
+    let claims = debate_entities(room, claims).await;
+    let mut found = related(room, 0, claims).await;
+    let mut apart = delta(room, &found, 0);
+    room.note("debate", 0, &found.extraction(), Some(apart));
+    for round in 1..=room.team().options.feedback_rounds {
+        let feedback = Feedback::of(room, &found, round - 1);
+        if feedback.statements.is_empty() {
+            break;
+        }
+        let Some((next, now)) = fed_back(room, round, &feedback, &found).await else { break };
+        room.note("feedback", round, &next.extraction(), Some(now));
+        if now > apart {
+            break;
+        }
+        let closer = now < apart;
+        (found, apart) = (next, now);
+        if !closer {
+            break;
+        }
+    }
+    found.conclude(room);
+}
+
+/// One round of feedback, and Δ after it; `None` if no entity changed.
+async fn fed_back(room: &Room<'_>, round: u32, feedback: &Feedback, found: &Found) -> Option<(Found, u32)> {
+    let mut claims = ask_again(room, round, feedback, &found.claims).await;
+    feedback.withdraw(room, &mut claims);
+    let claims = debate_entities(room, claims).await;
+    let place = |claim: &Claim| (claim.span, claim.label.clone());
+    if claims.iter().map(place).eq(found.claims.iter().map(place)) {
+        return None;
+    }
+    let next = related(room, round, claims).await;
+    let apart = delta(room, &next, round);
+    Some((next, apart))
+}
+
+/// Relations and events over settled entities, debated.
+async fn related(room: &Room<'_>, round: u32, claims: Vec<Claim>) -> Found {
+    let candidates = entities(&claims);
+    let links = relation_agents(room, round, &claims).await;
+    let links = debate_relations(room, links, &candidates).await;
+    let events: Vec<EventClaim> = event_agents(room, round, &candidates).await;
+    let debated = room.team().options.debated.events;
+    let events = if debated { debate_events(room, events).await } else { events };
+    Found { claims, links, events }
 }
 
 /// Claims that cannot all stand, and how they read.
@@ -33,6 +84,9 @@ struct Knot {
 }
 
 async fn debate_entities(room: &Room<'_>, claims: Vec<Claim>) -> Vec<Claim> {
+    if !room.team().options.debated.entities {
+        return claims;
+    }
     let knots = knots(&claims, room.schema());
     let mut disputes = Vec::new();
     for knot in &knots {
@@ -109,6 +163,9 @@ fn decide(knot: &Knot, claims: &[Claim], verdict: &Verdict, keep: &mut [Option<S
 }
 
 async fn debate_relations(room: &Room<'_>, mut links: Vec<LinkClaim>, candidates: &[Entity]) -> Vec<LinkClaim> {
+    if !room.team().options.debated.relations {
+        return links;
+    }
     let mut pairs: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, link) in links.iter().enumerate() {
         let name = |end: usize| candidates[end].text.as_str();

@@ -2,11 +2,13 @@
 
 pub mod aeio;
 pub mod crossagentie;
+mod events;
+mod feedback;
 pub mod type_agents;
 
 use super::room::{Question, Room, finish, mean_logprob};
 use crate::ie::record::ExtractionRecord;
-use crate::ie::{Entity, Extraction, Relation, Span, Status};
+use crate::ie::{Entity, Event, Extraction, Relation, Span, Status};
 use crate::store::StoredAnswer;
 use crate::template::answer::{Dropped, Reading, RelationReading, read_answer, read_relations};
 use crate::trace::{Support, Turn};
@@ -71,6 +73,21 @@ pub(super) struct LinkClaim {
     pub support: Support,
 }
 
+/// An event that an agent claims.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct EventClaim {
+    pub event: Event,
+    pub support: Support,
+}
+
+/// What a team stands behind, or would.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Found {
+    pub claims: Vec<Claim>,
+    pub links: Vec<LinkClaim>,
+    pub events: Vec<EventClaim>,
+}
+
 /// Undisputed until somebody disputes it.
 pub(super) fn alone(logprob: Option<f64>) -> Support {
     Support { votes: 1, voters: 1, logprob, judged: false }
@@ -119,12 +136,13 @@ pub(super) fn read_links(
     if turn.error.is_some() {
         return None;
     }
-    let RelationReading { status, relations, provenance, repairs, dropped, error } =
+    let RelationReading { status, relations, provenance, absent, repairs, dropped, error } =
         read_relations(&answer.content, finish(answer), room.schema(), entities);
     note(turn, status, repairs, dropped, error);
     if matches!(turn.status, Status::Failed | Status::Refused) {
         return None;
     }
+    turn.absent = absent;
     let mut claims = Vec::new();
     for (relation, bytes) in relations.into_iter().zip(provenance) {
         if own.is_some_and(|own| own != relation.label) {
@@ -146,7 +164,13 @@ pub(super) fn shown(relation: &Relation, entities: &[Entity]) -> String {
 
 /// An answer whose every item was invented (not in the text, or no asked type) says of the text
 /// that nothing is there: heard, with its drops counted. An answer that could not be read is failed.
-fn note(turn: &mut Turn, status: Status, repairs: Vec<String>, dropped: Vec<Dropped>, error: Option<String>) {
+pub(super) fn note(
+    turn: &mut Turn,
+    status: Status,
+    repairs: Vec<String>,
+    dropped: Vec<Dropped>,
+    error: Option<String>,
+) {
     let invented =
         !dropped.is_empty() && error.as_deref().is_some_and(|error| error.starts_with("nothing could be kept"));
     turn.status = if status == Status::Failed && invented { Status::Empty } else { status };
@@ -183,21 +207,25 @@ pub(super) fn in_pair_order(links: &mut Vec<LinkClaim>) {
     links.dedup_by(|a, b| a.relation == b.relation);
 }
 
-/// The claims as an extraction.
-pub(super) fn extraction(claims: &[Claim], links: &[LinkClaim]) -> Extraction {
-    let relations = links.iter().map(|link| link.relation.clone()).collect();
-    Extraction { entities: entities(claims), relations, events: vec![] }
-}
+impl Found {
+    /// As an extraction.
+    pub fn extraction(&self) -> Extraction {
+        let relations = self.links.iter().map(|link| link.relation.clone()).collect();
+        let events = self.events.iter().map(|claim| claim.event.clone()).collect();
+        Extraction { entities: entities(&self.claims), relations, events }
+    }
 
-/// Writes the outcome and what stands behind it.
-pub(super) fn conclude(room: &Room, claims: &[Claim], mut links: Vec<LinkClaim>) {
-    in_pair_order(&mut links);
-    let extraction = extraction(claims, &links);
-    room.write(|trace| {
-        trace.extraction = ExtractionRecord::of(&extraction, room.text());
-        trace.entity_support = claims.iter().map(|claim| claim.support).collect();
-        trace.relation_support = links.iter().map(|link| link.support).collect();
-    });
+    /// Writes the outcome and what stands behind it.
+    pub fn conclude(mut self, room: &Room) {
+        in_pair_order(&mut self.links);
+        let extraction = self.extraction();
+        room.write(|trace| {
+            trace.extraction = ExtractionRecord::of(&extraction, room.text());
+            trace.entity_support = self.claims.iter().map(|claim| claim.support).collect();
+            trace.relation_support = self.links.iter().map(|link| link.support).collect();
+            trace.event_support = self.events.iter().map(|claim| claim.support).collect();
+        });
+    }
 }
 
 /// One agent per relation type over the entities found, asked only for pairs that its signature

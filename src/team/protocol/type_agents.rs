@@ -1,10 +1,11 @@
-//! `type_agents`: one agent per entity type and per relation type, each alone (CROSSAGENTIE,
-//! section 3.2). Without a debate, contradicting claims stand side by side.
+//! `type_agents`: one agent per entity type, relation type and event type, each alone
+//! (CROSSAGENTIE, section 3.2). Without a debate, contradicting claims stand side by side.
 
-use super::{Claim, conclude, in_text_order, read_claims, relation_agents};
+use super::events::event_agents;
+use super::{Claim, Found, entities, in_text_order, read_claims, relation_agents};
 use crate::team::room::{Question, Room};
 
-/// One call per entity type, and one per relation type whose signature fits a pair.
+/// One call per entity type, one per relation type whose signature fits a pair, one per event type.
 pub(super) async fn read(room: &Room<'_>) {
     let mut claims = entity_agents(room).await;
     for at in 0..claims.len() {
@@ -12,7 +13,8 @@ pub(super) async fn read(room: &Room<'_>) {
         claims[at].support.voters = overlaps as u32;
     }
     let links = relation_agents(room, 0, &claims).await;
-    conclude(room, &claims, links);
+    let events = event_agents(room, 0, &entities(&claims)).await;
+    Found { claims, links, events }.conclude(room);
 }
 
 /// What each entity-type agent claims, in text order.

@@ -4,16 +4,51 @@
 //! argument takes the occurrence that starts closest to the trigger. An argument whose mention
 //! has a type that the role does not allow is dropped with a reason.
 
-use super::Dropped;
 use super::claims::{Happening, short};
 use super::fold::{Places, boundary, fold};
 use super::link::{folded, said};
-use crate::ie::{Argument, Entity, Event, Schema, Span, Trigger};
+use super::{Dropped, Finish, Heard, counted, hear, nothing_kept, once, status};
+use crate::ie::{Argument, Entity, Event, Schema, Span, Status, Trigger};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Most different strings that the events of one answer are searched for.
 const MOST_STRINGS: usize = 2000;
+
+/// What an answer says of events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventReading {
+    /// `Ok` if anything was kept, `Empty` if the answer says that nothing happens.
+    pub status: Status,
+    /// Where they stand in the text.
+    pub events: Vec<Event>,
+    /// What it took to read the answer, each kind with its count.
+    pub repairs: Vec<String>,
+    /// What was not kept.
+    pub dropped: Vec<Dropped>,
+    /// Why there are no events, if it failed or was refused.
+    pub error: Option<String>,
+}
+
+/// Reads which events an answer claims; an argument that is one of `entities` must have a type that
+/// its role allows.
+pub fn read_events(raw: &str, finish: Finish, text: &str, schema: &Schema, entities: &[Entity]) -> EventReading {
+    let Heard { ended, notes } = hear(raw, finish, schema);
+    let repairs = counted(&notes);
+    let claims = match ended {
+        Ok(claims) => claims,
+        Err((status, error)) => {
+            let error = (status != Status::Empty).then_some(error);
+            return EventReading { status, events: vec![], repairs, dropped: vec![], error };
+        }
+    };
+    let mut dropped = claims.dropped;
+    let events = events(&claims.happenings, text, entities, schema, &mut dropped);
+    let dropped = once(dropped);
+    let status = status(events.is_empty(), !dropped.is_empty());
+    let error = (status == Status::Failed).then(|| nothing_kept(&dropped));
+    EventReading { status, events, repairs, dropped, error }
+}
 
 /// The claimed events where they stand.
 pub(super) fn events(

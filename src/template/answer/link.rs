@@ -126,6 +126,13 @@ impl<'a> Mentions<'a> {
     }
 }
 
+/// Ends of the claimed relations that are not among `entities`, each once, in the answer's order.
+pub(super) fn absent(links: &[Link], entities: &[Entity]) -> Vec<String> {
+    let mut seen: HashSet<String> = entities.iter().map(|entity| folded(&entity.text)).collect();
+    let ends = links.iter().flat_map(|link| [&link.head, &link.tail]);
+    ends.filter(|end| seen.insert(folded(&end.text))).map(|end| short(&end.text)).collect()
+}
+
 /// The claimed relations among `entities` and where each was claimed.
 pub(super) fn relations(
     links: &[Link],

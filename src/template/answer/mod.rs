@@ -44,6 +44,7 @@ mod text;
 mod words;
 
 pub use claims::Claim;
+pub use event::{EventReading, read_events};
 pub use grammar::{Closing, Grammar, State};
 pub use render::{render_entities, render_relations};
 
@@ -114,6 +115,8 @@ pub struct RelationReading {
     pub relations: Vec<Relation>,
     /// For every relation the bytes of the raw answer that claim it, brackets included.
     pub provenance: Vec<Option<Range<usize>>>,
+    /// Names that the answer relates and that are not among the given entities, each once.
+    pub absent: Vec<String>,
     /// What it took to read the answer, each kind with its count.
     pub repairs: Vec<String>,
     /// What was not kept.
@@ -166,12 +169,21 @@ pub fn read_relations(raw: &str, finish: Finish, schema: &Schema, entities: &[En
         Ok(claims) => claims,
         Err((status, error)) => {
             let error = (status != Status::Empty).then_some(error);
-            return RelationReading { status, relations: vec![], provenance: vec![], repairs, dropped: vec![], error };
+            return RelationReading {
+                status,
+                relations: vec![],
+                provenance: vec![],
+                absent: vec![],
+                repairs,
+                dropped: vec![],
+                error,
+            };
         }
     };
     let unreadable = !claims.dropped.is_empty();
     let mut dropped = claims.dropped;
     let (relations, provenance) = link::relations(&claims.links, entities, schema, &mut dropped);
+    let absent = link::absent(&claims.links, entities);
     let dropped = once(dropped);
     // A pair outside the question, such as one that no signature allows, is no failure.
     let status = status(relations.is_empty(), unreadable);
@@ -180,6 +192,7 @@ pub fn read_relations(raw: &str, finish: Finish, schema: &Schema, entities: &[En
         status,
         relations,
         provenance: provenance.into_iter().map(Some).collect(),
+        absent,
         repairs,
         dropped,
         error,

@@ -6,7 +6,7 @@ mod pack;
 
 pub use pack::Language;
 
-use crate::ie::{Entity, EntityType, Message, RelationType, Schema};
+use crate::ie::{Entity, EntityType, EventType, Message, RelationType, Schema};
 use minijinja::context;
 use pack::{Pack, Words};
 use serde_json::json;
@@ -27,6 +27,8 @@ pub enum Topic {
     Entities,
     /// Which relation holds between two mentions.
     Relations,
+    /// Which type of event a trigger names.
+    Events,
 }
 
 impl Topic {
@@ -35,6 +37,7 @@ impl Topic {
         match self {
             Topic::Entities => "entities",
             Topic::Relations => "relations",
+            Topic::Events => "events",
         }
     }
 
@@ -42,6 +45,7 @@ impl Topic {
         match self {
             Topic::Entities => words.a_name,
             Topic::Relations => words.a_relation,
+            Topic::Events => words.an_event,
         }
     }
 }
@@ -134,6 +138,51 @@ impl Prompts {
         ])
     }
 
+    /// The same agent again, with what the other tasks found of the text and its own last answer
+    /// (CROSSAGENTIE, section 3.4: relation statements as context of the entity agents).
+    pub fn type_agent_again(&self, agent: &EntityType, text: &str, facts: &[String], own: &[&str]) -> Vec<Message> {
+        let mut messages = self.type_agent(agent, text);
+        let label = &agent.label;
+        let own = if own.is_empty() { "{}".into() } else { object(vec![(label.clone(), json!(own))]) };
+        messages[1].content = self.render("feedback", context! { text => self.text(text), facts => facts.to_vec(), own, label });
+        messages
+    }
+
+    /// One agent for one event type, over the typed entities found. Roles that ask for entity types
+    /// get their candidates.
+    pub fn event_agent(&self, agent: &EventType, text: &str, entities: &[Entity]) -> Vec<Message> {
+        let arguments: Vec<_> = agent.roles.iter().take(2).map(|r| json!({"role": r.label, "text": "…"})).collect();
+        let example = json!({"events": [{"type": agent.label, "trigger": "…", "arguments": arguments}]}).to_string();
+        let system = self.render("event_agent", context! { type => self.event(agent), example });
+        let fits = |label: &str| agent.roles.iter().any(|role| role.types.iter().any(|kind| kind == label));
+        let candidates = candidates(entities, fits);
+        let text = self.text(text);
+        vec![
+            Message::system(system),
+            Message::user(if candidates.is_empty() { text } else { format!("{text}\n{candidates}") }),
+        ]
+    }
+
+    /// How a relation is told to the entity agents: `"Reagan" live in "America"`.
+    pub fn relation_statement(&self, label: &str, head: &str, tail: &str) -> String {
+        self.render("statement", context! { label => label.replace(['_', '-'], " "), head, tail })
+    }
+
+    /// How an event is told to the entity agents.
+    pub fn event_statement(&self, label: &str, trigger: &str, arguments: &[(String, String)]) -> String {
+        self.render("happening", context! { label, trigger, arguments => arguments.to_vec() })
+    }
+
+    /// How a name is told that a relation needs and no entity agent gave.
+    pub fn wanted(&self, name: &str) -> String {
+        self.render("wanted", context! { name })
+    }
+
+    /// How a reading of a trigger is put in a debate.
+    pub fn trigger_reading(&self, label: &str, trigger: &str) -> String {
+        self.render("trigger", context! { label, trigger })
+    }
+
     /// A claimant's turn in a debate about one conflict (CROSSAGENTIE, section 3.3).
     pub fn debate(
         &self,
@@ -191,6 +240,7 @@ impl Prompts {
         match topic {
             Topic::Entities => self.types(),
             Topic::Relations => self.schema.relations.iter().map(|relation| self.relation(relation)).collect(),
+            Topic::Events => self.schema.events.iter().map(|event| self.event(event)).collect(),
         }
     }
 
@@ -232,6 +282,23 @@ impl Prompts {
         lines.join("\n")
     }
 
+    fn event(&self, event: &EventType) -> minijinja::Value {
+        let roles: Vec<_> = event
+            .roles
+            .iter()
+            .map(|role| {
+                let types = role.types.join(self.pack.words.or);
+                context! { label => role.label.clone(), definition => role.definition.clone(), types }
+            })
+            .collect();
+        context! {
+            label => event.label.clone(),
+            definition => event.definition.clone(),
+            brief => brief(&event.definition, &event.label),
+            roles,
+        }
+    }
+
     /// An example pair made of the schema's own example names.
     fn pair(&self, relation: &RelationType) -> serde_json::Value {
         let name = |types: &[String], at: usize| {
@@ -246,10 +313,10 @@ impl Prompts {
     }
 }
 
-/// The definition up to its first full stop or semicolon: what the long prompts have room for.
+/// The definition up to its first full stop or semicolon, of any of the languages: what the long prompts have room for.
 fn brief(definition: &str, label: &str) -> String {
-    let end = [definition.find("; "), definition.find(". ")].into_iter().flatten().min().unwrap_or(definition.len());
-    let brief = definition[..end].trim().trim_end_matches(['.', ';']);
+    let ends = ["; ", ". ", "；", "。"].into_iter().filter_map(|end| definition.find(end));
+    let brief = definition[..ends.min().unwrap_or(definition.len())].trim().trim_end_matches(['.', ';']);
     if brief.is_empty() { label.to_string() } else { brief.to_string() }
 }
 
