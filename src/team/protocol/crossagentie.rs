@@ -9,8 +9,8 @@
 //! different labels or directions, two events if their triggers share a character.
 //!
 //! **Feedback.** A round tells the entity agents what the other tasks confirmed, withdraws labels
-//! that contradict it, debates anew, and asks relations and events again where entities changed. It
-//! stands only if Δ did not grow, and is the last unless Δ shrank. Where nothing was confirmed and
+//! that contradict it, debates anew, and asks relations and events again where entities changed. Its
+//! result stands, and another round follows only if Δ shrank. Where nothing was confirmed and
 //! nothing is wanted, there is nothing to feed back.
 
 use super::events::{debate_events, event_agents};
@@ -39,9 +39,6 @@ pub(super) async fn read(room: &Room<'_>) {
         }
         let Some((next, now)) = fed_back(room, round, &feedback, &found).await else { break };
         room.note("feedback", round, &next.extraction(), Some(now));
-        if now > apart {
-            break;
-        }
         let closer = now < apart;
         (found, apart) = (next, now);
         if !closer {

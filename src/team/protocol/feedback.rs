@@ -15,8 +15,23 @@ use std::collections::BTreeSet;
 pub(super) struct Feedback {
     /// Confirmed relations and events, and names that are wanted, as sentences.
     pub statements: Vec<String>,
-    /// The types that a confirmed fact asks of a mention: span, types, the fact.
-    demands: Vec<(Span, Vec<String>, String)>,
+    demands: Vec<Demand>,
+}
+
+/// The types that a confirmed fact asks of a mention. Agents speak of names, not of places: it holds
+/// wherever the name stands.
+struct Demand {
+    span: Option<Span>,
+    text: String,
+    types: Vec<String>,
+    /// The fact, as a sentence.
+    statement: String,
+}
+
+impl Demand {
+    fn is_about(&self, claim: &Claim) -> bool {
+        claim.text == self.text || self.span.is_some_and(|span| span.overlaps(&claim.span))
+    }
 }
 
 impl Feedback {
@@ -30,7 +45,8 @@ impl Feedback {
             let Some(kind) = schema.relation(&link.relation.label) else { continue };
             for (end, types) in [(head, &kind.head), (tail, &kind.tail)] {
                 if !types.is_empty() {
-                    demands.push((end.span, types.clone(), statement.clone()));
+                    let (text, types, statement) = (end.text.clone(), types.clone(), statement.clone());
+                    demands.push(Demand { span: Some(end.span), text, types, statement });
                 }
             }
             statements.push(statement);
@@ -43,8 +59,9 @@ impl Feedback {
             let kind = schema.events.iter().find(|kind| kind.label == event.label);
             for argument in &event.arguments {
                 let role = kind.and_then(|kind| kind.roles.iter().find(|role| role.label == argument.role));
-                if let (Some(span), Some(role)) = (argument.span, role.filter(|role| !role.types.is_empty())) {
-                    demands.push((span, role.types.clone(), statement.clone()));
+                if let Some(role) = role.filter(|role| !role.types.is_empty()) {
+                    let (text, types, statement) = (argument.text.clone(), role.types.clone(), statement.clone());
+                    demands.push(Demand { span: argument.span, text, types, statement });
                 }
             }
             statements.push(statement);
@@ -61,15 +78,17 @@ impl Feedback {
         let all = claims.clone();
         let mut withdrawn = Vec::new();
         claims.retain(|claim| {
-            let against = self.demands.iter().find(|(span, types, _)| {
-                let rival = |other: &Claim| other.span == *span && types.contains(&other.label);
-                claim.span.overlaps(span) && !types.contains(&claim.label) && all.iter().any(rival)
+            let against = self.demands.iter().find(|demand| {
+                let fits = |claim: &Claim| demand.types.contains(&claim.label);
+                let rival = |other: &Claim| fits(other) && demand.is_about(other) && other.span.overlaps(&claim.span);
+                demand.is_about(claim) && !fits(claim) && all.iter().any(rival)
             });
-            if let Some((_, _, statement)) = against {
-                withdrawn.push(format!("{} \"{}\": contradicts {statement}", claim.label, claim.text));
+            if let Some(demand) = against {
+                withdrawn.push(format!("{} \"{}\": contradicts {}", claim.label, claim.text, demand.statement));
             }
             against.is_none()
         });
+        withdrawn.dedup();
         room.write(|trace| trace.withdrawn.extend(withdrawn));
     }
 }

@@ -144,7 +144,8 @@ impl Prompts {
         let mut messages = self.type_agent(agent, text);
         let label = &agent.label;
         let own = if own.is_empty() { "{}".into() } else { object(vec![(label.clone(), json!(own))]) };
-        messages[1].content = self.render("feedback", context! { text => self.text(text), facts => facts.to_vec(), own, label });
+        messages[1].content =
+            self.render("feedback", context! { text => self.text(text), facts => facts.to_vec(), own, label });
         messages
     }
 
@@ -347,7 +348,7 @@ fn candidates(entities: &[Entity], fits: impl Fn(&str) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ie::Span;
+    use crate::ie::{Role, Span};
 
     fn schema() -> Schema {
         let entity = |label: &str, definition: &str, example: &str| EntityType {
@@ -406,6 +407,53 @@ mod tests {
         ];
         let shown: Vec<String> = all.iter().map(|m| format!("{}\n-----\n{}", m[0].content, m[1].content)).collect();
         insta::assert_snapshot!(shown.join("\n==========\n"));
+    }
+
+    #[test]
+    fn every_template_renders_in_every_language() {
+        let event = EventType {
+            label: "dismissal".into(),
+            definition: "Somebody loses a post.".into(),
+            roles: vec![Role {
+                label: "who".into(),
+                types: vec!["person".into()],
+                definition: "The one who goes.".into(),
+            }],
+        };
+        let asked = Schema { events: vec![event.clone()], ..schema() };
+        let (text, options) = ("Ann joined Acme.", [DebateOption { letter: 'A', reading: "x".into() }]);
+        let shown = Language::ALL.map(|language| {
+            let prompts = Prompts::spoken(language, asked.clone());
+            let schema = prompts.schema();
+            let question = prompts.event_agent(&event, text, &entities(text));
+            let all = [
+                prompts.entities(text),
+                prompts.relations(text, &entities(text)).unwrap(),
+                prompts.type_agent(&schema.entities[0], text),
+                prompts.type_agent_again(
+                    &schema.entities[0],
+                    text,
+                    &[prompts.relation_statement("works_for", "Ann", "Acme")],
+                    &["Ann"],
+                ),
+                prompts.relation_agent(&schema.relations[0], text, &entities(text)).unwrap(),
+                prompts.debate(Topic::Relations, "person", text, &options, &[]),
+                prompts.summarizer(Topic::Events, text, &options, &[]),
+                prompts.again(&question, "hm", "no JSON"),
+                question,
+                vec![
+                    Message::system(prompts.mention_reading("person", "Ann")),
+                    Message::user(prompts.trigger_reading("dismissal", "fired")),
+                    Message::user(prompts.event_statement("dismissal", "fired", &[("who".into(), "Ann".into())])),
+                    Message::user(prompts.wanted("Ann")),
+                ],
+            ];
+            let said = |messages: &Vec<Message>| {
+                messages.iter().map(|m| m.content.as_str()).collect::<Vec<_>>().join("\n-----\n")
+            };
+            format!("##### {}\n{}", language.name(), all.iter().map(said).collect::<Vec<_>>().join("\n==========\n"))
+        });
+        insta::assert_snapshot!(shown.join("\n\n"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Debates with scripted agents: silence, agreement, ties, and the record that is kept of them.
 
+mod tasks;
+
 use super::{Client, Protocol, Sampling, Team};
 use crate::ie::{Document, EntityType, Schema, Status};
 use crate::store::{AnswerStore, StoredAnswer, StoredRequest};
