@@ -43,6 +43,7 @@
 pub mod cli;
 pub mod config;
 pub mod corpus;
+pub mod embed;
 pub mod eval;
 pub mod filter;
 pub mod ie;

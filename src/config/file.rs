@@ -1,6 +1,7 @@
 //! The experiment file, section by section: each key with its unit, its default and its price.
 
 use super::LoraSection;
+use super::demonstrations::DemonstrationsSection;
 use super::training::TrainSection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,9 @@ pub struct TeamSection {
     /// What the provider takes, in any currency. Default: unknown, and `--max-cost` is refused.
     #[serde(default)]
     pub price: Option<PriceSection>,
+    /// Solved examples in front of each question, those nearest to its text. Default: none.
+    #[serde(default)]
+    pub demonstrations: Option<DemonstrationsSection>,
 }
 
 impl TeamSection {

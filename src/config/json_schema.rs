@@ -178,7 +178,7 @@ mod tests {
         assert!(!text.contains(":null") && !text.contains("\"null\""), "TOML knows no null");
         let defined = schema["$defs"].as_object().unwrap().values().filter(|one| one.get("properties").is_some());
         let sections: Vec<&Value> = defined.chain([&schema]).collect();
-        assert_eq!(sections.len(), 8);
+        assert_eq!(sections.len(), 9);
         for section in sections {
             assert_eq!(section["additionalProperties"], Value::Bool(false));
             for (key, property) in properties(section) {

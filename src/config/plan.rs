@@ -80,6 +80,9 @@ impl Plan {
         one_of("team.language", &team.language, &["auto", "en", "zh", "ko"])?;
         one_of("team.constrained_output", &team.constrained_output, &CONSTRAINTS)?;
         servers::check(team)?;
+        if let Some(shown) = &team.demonstrations {
+            shown.check(team)?;
+        }
         within("team.temperature", team.temperature, 0.0, 2.0)?;
         within("team.frequency_penalty", team.frequency_penalty, -2.0, 2.0)?;
         lora.check()?;

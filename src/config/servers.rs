@@ -47,7 +47,7 @@ fn trimmed(url: &str) -> &str {
 
 /// An address is `http(s)://host[:port][/path]`. The message does not repeat one that holds a
 /// password.
-fn address(key: &str, url: &str) -> Result<(), ConfigError> {
+pub(super) fn address(key: &str, url: &str) -> Result<(), ConfigError> {
     let rest = ["http://", "https://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     let Some(rest) = rest else {
         let shown = url.rsplit('@').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! One OpenAI-compatible `/v1/chat/completions`, one attempt at a time, and a key that no error,
-//! log, trace or stored answer ever shows.
+//! One OpenAI-compatible server, one attempt at a time, and a key that no error, log, trace or
+//! stored answer ever shows.
 
 use super::ClientError;
 use super::retry::named_delay;
@@ -38,8 +38,8 @@ pub struct HttpClient {
 }
 
 /// What one attempt came to.
-pub(super) enum Attempt {
-    Answered(StoredAnswer),
+pub(super) enum Attempt<T = StoredAnswer> {
+    Answered(T),
     /// Worth another try, after the server's own delay if it named one.
     Again(ClientError, Option<Duration>),
     Refused(ClientError),
@@ -77,19 +77,37 @@ impl HttpClient {
             .http_status_as_error(false)
             .user_agent(concat!("understudy/", env!("CARGO_PKG_VERSION")))
             .build();
-        let url = format!("{}/chat/completions", endpoint.base_url.trim_end_matches('/'));
+        let url = beneath(&endpoint.base_url, "chat/completions");
         HttpClient { endpoint, url, agent: config.into() }
+    }
+
+    /// The same server, asked beneath another path of its base address.
+    pub(super) fn at(mut self, path: &str) -> HttpClient {
+        self.url = beneath(&self.endpoint.base_url, path);
+        self
     }
 
     /// Asks once. `attempts` is how often this request was sent by now, for the error.
     pub(super) fn attempt(&self, request: &StoredRequest, attempts: u32) -> Attempt {
+        let start = Instant::now();
+        self.once(body(request, self.endpoint.form), attempts, |bytes| {
+            Completion::read(bytes)?.answer(start.elapsed().as_secs_f64())
+        })
+    }
+
+    /// Sends a body once and reads what comes back; what cannot be read is worth another try.
+    pub(super) fn once<T>(
+        &self,
+        body: Vec<u8>,
+        attempts: u32,
+        read: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Attempt<T> {
         let url = without_credentials(&self.url);
         let transport = |message: &str| {
             let message = shortened(&self.redacted(message));
             ClientError::Transport { url: url.clone(), message, attempts }
         };
-        let start = Instant::now();
-        let mut response = match self.send(body(request, self.endpoint.form)) {
+        let mut response = match self.send(body) {
             Ok(response) => response,
             Err(error) => return Attempt::Again(transport(&error.to_string()), None),
         };
@@ -109,10 +127,10 @@ impl HttpClient {
             return if again { Attempt::Again(error, delay) } else { Attempt::Refused(error) };
         }
         let read = match self.shown_key(&bytes) {
-            None => Completion::read(&bytes),
-            Some(text) => Completion::read(text.as_bytes()),
+            None => read(&bytes),
+            Some(text) => read(text.as_bytes()),
         };
-        match read.and_then(|completion| completion.answer(start.elapsed().as_secs_f64())) {
+        match read {
             Ok(answer) => Attempt::Answered(answer),
             Err(message) => Attempt::Again(transport(&message), delay),
         }
@@ -185,6 +203,10 @@ fn body(request: &StoredRequest, form: Option<Form>) -> Vec<u8> {
         shape: form.zip(request.schema.as_ref()).map(|(form, schema)| form.parameters(schema)).unwrap_or_default(),
     };
     serde_json::to_vec(&body).expect("strings, numbers and a JSON value are JSON")
+}
+
+fn beneath(base_url: &str, path: &str) -> String {
+    format!("{}/{path}", base_url.trim_end_matches('/'))
 }
 
 /// The address without a `user:password@`.

@@ -1,5 +1,6 @@
 //! How the team reaches its LLM: a stored answer if there is one, the server otherwise.
 
+mod embeddings;
 mod fleet;
 mod http;
 mod local;
@@ -11,6 +12,7 @@ mod servers;
 pub mod shape;
 mod wire;
 
+pub use embeddings::EmbeddingClient;
 pub use fleet::Fleet;
 pub use http::{Endpoint, HttpClient};
 pub use local::Local;
