@@ -80,6 +80,11 @@ fn plain(asked: &Value) -> (u16, Value) {
 }
 
 fn doctor(folder: &Path, base_url: Option<&str>) -> (i32, Value, String) {
+    doctor_of(folder, base_url, &[])
+}
+
+/// With these keys of `[team.demonstrations]`.
+fn doctor_of(folder: &Path, base_url: Option<&str>, demonstrations: &[&str]) -> (i32, Value, String) {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
     write("s.toml", "[[entities]]\nlabel = \"person\"\n");
     write("d.jsonl", "");
@@ -90,6 +95,10 @@ fn doctor(folder: &Path, base_url: Option<&str>) -> (i32, Value, String) {
     );
     let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
     command.args(["doctor", "a.toml", "--json", "--offline"]).current_dir(folder).env("OPENAI_API_KEY", "sk-secret");
+    command.env("UNDERSTUDY_CACHE", folder.join("cache"));
+    for set in demonstrations {
+        command.args(["--set", &format!("team.demonstrations.{set}")]);
+    }
     if let Some(url) = base_url {
         command.args(["--set", &format!("team.base_url={url}")]);
     }
@@ -143,4 +152,36 @@ fn what_is_missing_is_exit_code_4_with_the_way_out() {
     // Another machine is not asked under --offline.
     let (_, found, _) = doctor(home.path(), Some("http://203.0.113.1/v1"));
     assert_eq!(state(&found, "server"), ("weak".into(), "not asked, because of --offline".into()));
+}
+
+#[test]
+fn the_encoder_of_demonstrations_is_named_and_tried() {
+    let home = tempfile::tempdir().unwrap();
+    let golden = concat!("encoder=", env!("CARGO_MANIFEST_DIR"), "/tests/golden/minilm");
+    let (_, found, _) = doctor_of(home.path(), None, &["pool=d.jsonl", "shots=2", golden]);
+    let (state_of_encoder, said) = state(&found, "encoder");
+    assert!(state_of_encoder == "ok" && said.ends_with("/minilm: vectors of 24 numbers, for 2 shots"), "{said}");
+    let (code, found, _) = doctor_of(home.path(), None, &["pool=d.jsonl", "shots=2", "encoder=minilm"]);
+    let (state_of_encoder, said) = state(&found, "encoder");
+    assert!(
+        state_of_encoder == "missing" && said.starts_with("E101: the weights of minilm are not in the cache"),
+        "{said}"
+    );
+    assert!(code == 4 && said.contains("run `understudy model fetch minilm` once with a network"), "{said}");
+    let url = serve(|asked| match asked["input"].as_array() {
+        Some(texts) => {
+            let data: Vec<Value> = (0..texts.len()).map(|at| json!({"index": at, "embedding": [0.5, 1.0]})).collect();
+            (200, json!({"data": data}))
+        }
+        None => plain(asked),
+    });
+    let (_, found, _) =
+        doctor_of(home.path(), Some(&url), &["pool=d.jsonl", "shots=1", "encoder=endpoint", "model=bge"]);
+    let (state_of_encoder, said) = state(&found, "encoder");
+    assert!(
+        state_of_encoder == "ok" && said == format!("endpoint: bge at {url}: vectors of 2 numbers, for 1 shots"),
+        "{said}"
+    );
+    let (_, found, _) = doctor_of(home.path(), None, &["pool=d.jsonl", "shots=0"]);
+    assert!(found["checks"].as_array().unwrap().iter().all(|check| check["what"] != "encoder"), "{found}");
 }

@@ -224,3 +224,60 @@ fn weights_that_do_not_fit_are_named() {
         "{said}"
     );
 }
+
+#[test]
+fn a_damaged_file_is_an_error_or_an_encoder_and_never_a_panic() {
+    let texts = ["Ann Lee left Bern [SEP] for Rome", "[NEW] x"];
+    let mut opened = 0;
+    for file in ["config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "model.safetensors"] {
+        let home = copy();
+        let path = home.path().join(file);
+        let good = fs::read(&path).unwrap();
+        // A linear congruential generator (Knuth's MMIX), the same places every time.
+        let mut lot = 7u64;
+        let mut next = |below: usize| {
+            lot = lot.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (lot >> 33) as usize % below
+        };
+        for _ in 0..200 {
+            let mut bytes = good.clone();
+            // The header of the weights, rather than numbers of which any will do.
+            let within = bytes.len().min(5000);
+            match next(3) {
+                0 => bytes[next(within)] = next(256) as u8,
+                1 => bytes[next(within)] = b"0123456789,:\"{}[]ab"[next(19)],
+                _ => {
+                    let at = next(within);
+                    let end = (at + 1 + next(40)).min(bytes.len());
+                    bytes.drain(at..end);
+                }
+            }
+            fs::write(&path, &bytes).unwrap();
+            if let Ok(encoder) = MiniLm::open(home.path()) {
+                opened += usize::from(encoder.encode(&texts).is_ok());
+            }
+        }
+    }
+    assert!(opened > 20, "only {opened} damaged encoders were used");
+}
+
+#[test]
+fn a_token_beyond_the_table_of_words_is_an_error_where_it_stands() {
+    let home = copy();
+    let path = home.path().join("tokenizer.json");
+    let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let added = json["added_tokens"].as_array_mut().unwrap();
+    let mut new = added[1].clone();
+    new["content"] = json!("[NEW]");
+    new["id"] = json!(9);
+    added.push(new);
+    fs::write(&path, json.to_string()).unwrap();
+    match MiniLm::open(home.path()) {
+        Err(error) => assert!(error.to_string().contains("tokenizer.json"), "{error}"),
+        Ok(encoder) => {
+            encoder.encode(&["Ann"]).unwrap();
+            let said = encoder.encode(&["Ann [NEW]"]).unwrap_err().to_string();
+            assert!(said.contains("a token has the id "), "{said}");
+        }
+    }
+}

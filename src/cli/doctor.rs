@@ -3,8 +3,8 @@
 
 use super::refusals::loaded;
 use super::session::{self, refused};
-use super::{Common, Outcome, model, printed, servers};
-use crate::config::{Plan, TeamSection};
+use super::{Common, Outcome, demonstrations, model, printed, servers};
+use crate::config::{ENCODER_OF_A_SERVER, Plan, TeamSection};
 use crate::store::AnswerStore;
 use crate::student::ChatTokenizer;
 use crate::student::device::{self, Opened};
@@ -66,6 +66,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let out = plan.as_ref().map_or_else(|| PathBuf::from("checkpoints"), |plan| plan.output_dir().to_owned());
     let mut checks = vec![device_check(common), model_check(name), disk_check(&out)];
     if let Some(plan) = &plan {
+        checks.extend(encoder_check(plan, common));
         checks.extend(team_checks(plan, common));
     }
     let mut text = String::new();
@@ -128,6 +129,21 @@ fn disk_check(out: &Path) -> Check {
 /// The fourth column of the last line of `df -Pk`.
 fn free_bytes(said: &str) -> Option<u64> {
     said.lines().skip(1).last()?.split_whitespace().nth(3)?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The encoder of the demonstrations, where there are any: whether it turns a text into a vector.
+fn encoder_check(plan: &Plan, common: &Common) -> Option<Check> {
+    let section = plan.config().team.demonstrations.as_ref().filter(|section| section.shots > 0)?;
+    let name = section.encoder.as_deref().unwrap_or_default();
+    let look = || {
+        let vectors = demonstrations::encoder(plan, section, common, 1)?.encode(&["Ann left Bern."])?;
+        let long = vectors.first().map_or(0, Vec::len);
+        let server = section.server(&plan.config().team).filter(|_| name == ENCODER_OF_A_SERVER);
+        let at =
+            server.zip(section.model.as_ref()).map_or_else(String::new, |(url, model)| format!(": {model} at {url}"));
+        Ok(format!("{name}{at}: vectors of {long} numbers, for {} shots", section.shots))
+    };
+    Some(check("encoder", look()))
 }
 
 /// The team's answers: recorded ones, and what its server can do.

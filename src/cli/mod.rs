@@ -4,6 +4,7 @@ pub mod answer;
 pub mod compare;
 pub mod convert;
 pub mod debate;
+pub mod demonstrations;
 pub mod distill;
 pub mod doctor;
 pub mod estimate;

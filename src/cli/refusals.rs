@@ -13,9 +13,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Code, exit code, and what it stands for. A code never changes its meaning.
-pub const CODES: [(&str, u8, &str); 19] = [
+pub const CODES: [(&str, u8, &str); 21] = [
     ("E001", 2, "the config has a key that nobody knows"),
     ("E101", 4, "the weights of a model known by name are not in the cache"),
+    ("E102", 4, "the encoder of team.demonstrations cannot be used"),
     ("E201", 4, "there is no example to learn from"),
     ("E202", 4, "no token of an answer is supervised"),
     ("E203", 4, "the end of an answer is not trained: the student would never stop"),
@@ -32,6 +33,7 @@ pub const CODES: [(&str, u8, &str); 19] = [
     ("E302", 4, "a split has no document"),
     ("E303", 4, "a measured document has no gold"),
     ("E304", 4, "nothing of what the team said passed the filter"),
+    ("E311", 4, "the pool of team.demonstrations cannot serve: no gold, or none of an asked type"),
     ("E401", 4, "a server does not hold answers to a schema as team.constrained_output asks"),
 ];
 
@@ -40,7 +42,7 @@ pub fn train() -> String {
     let mut text = String::from(
         "Fine-tune the student on the corpus\n\nRefused before the first step, with exit code 4 (a config: 2):",
     );
-    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E304", "E401"].contains(code)) {
+    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E102", "E304", "E311", "E401"].contains(code)) {
         let _ = write!(text, "\n  {code}  {what}");
     }
     text

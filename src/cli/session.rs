@@ -287,8 +287,15 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
             for key in FETCHING {
                 team.remove(key);
             }
+            // A run without is the run that it was before there were any.
+            if team.get("demonstrations").is_some_and(serde_json::Value::is_null) {
+                team.remove("demonstrations");
+            }
         }
         parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
+    }
+    if let Some(shown) = plan.config().team.demonstrations.as_ref().filter(|_| sections.contains(&"team")) {
+        parts.insert("team.demonstrations.pool".into(), hash_of(&shown.pool)?);
     }
     parts.insert("data.train_limit".into(), format!("{:?}", data.train_limit));
     for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {

@@ -105,7 +105,7 @@ mod tests {
         let at = |name: &str| home.path().join(name).display().to_string();
         std::fs::write(at("s.toml"), "[[entities]]\nlabel = \"PER\"\n").unwrap();
         std::fs::write(at("t.jsonl"), "").unwrap();
-        let data = format!("schema = '{}'\ntrain = '{2}'\ndev = '{2}'\ntest = '{2}'", at("s.toml"), "", at("t.jsonl"));
+        let data = format!("schema = '{0}'\ntrain = '{1}'\ndev = '{1}'\ntest = '{1}'", at("s.toml"), at("t.jsonl"));
         let team = "protocol = 'aeio'\nmodel = 'm'\ncassette = 'c'";
         let lines = lines.replace("POOL", &at("t.jsonl"));
         let text =

@@ -41,6 +41,9 @@ impl Cache<'_> {
                 let before = dimensions.unwrap_or_default();
                 return Err(EmbedError::Encoder(format!("vectors of {before} numbers, and then of {long}")));
             }
+            if at == 0 {
+                all.reserve_exact(long * texts.len());
+            }
             all.extend(numbers);
             told((at * BLOCK + block.len()).min(texts.len()), texts.len());
         }

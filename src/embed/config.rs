@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Configurations above this size are refused, in bytes; known ones have a thousandth.
-const MAX_JSON: u64 = 1 << 20;
+pub(super) const MAX_JSON: u64 = 1 << 20;
 
 /// The shape of the encoder and what is done with its states.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 
 use super::Encoder;
 use super::bert::Bert;
-use super::config::{Shape, read_bytes};
+use super::config::{MAX_JSON, Shape, read_bytes};
 use super::error::EmbedError;
 use super::tensors::File;
 use super::wordpiece::WordPiece;
@@ -39,7 +39,7 @@ impl MiniLm {
         let file = File::read(folder)?;
         let mut tensors = file.tensors()?;
         let (normalise, dimensions) = (shape.normalise, shape.hidden);
-        let config = read_bytes(&folder.join("config.json"), u64::MAX - 1)?.unwrap_or_default();
+        let config = read_bytes(&folder.join("config.json"), MAX_JSON)?.unwrap_or_default();
         let identity = format!(
             "minilm 1 {} {} {} {} {} {normalise}",
             file.hash(),

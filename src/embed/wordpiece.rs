@@ -10,6 +10,8 @@ use tokenizers::Tokenizer;
 
 /// `tokenizer.json` above this size is refused, in bytes.
 const MAX_TOKENIZER: u64 = 64 << 20;
+/// JSON with more commas and brackets than this is refused: every value takes some 70 bytes.
+const MAX_VALUES: usize = 4 << 20;
 /// So many bytes of a text are looked at: tokens behind them are cut anyway, unless words are
 /// thousands of letters long.
 const MAX_TEXT: usize = 1 << 20;
@@ -21,6 +23,8 @@ pub(super) struct WordPiece {
     tokenizer: Tokenizer,
     first: u32,
     last: u32,
+    /// Rows of the table of words.
+    vocab: usize,
     /// Most tokens, the two included.
     most: usize,
     lower: bool,
@@ -34,6 +38,9 @@ impl WordPiece {
             EmbedError::file(&path, "not found; a vocab.txt alone is not read: save the fast tokenizer")
         })?;
         let fail = |cause: String| EmbedError::file(&path, cause);
+        if bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > MAX_VALUES {
+            return Err(fail(format!("more than {MAX_VALUES} values")));
+        }
         let mut json: Value = serde_json::from_slice(&bytes).map_err(|error| fail(format!("not JSON: {error}")))?;
         check(&json, vocab).map_err(fail)?;
         let (first, last) = around(&json["post_processor"], vocab).map_err(fail)?;
@@ -42,7 +49,7 @@ impl WordPiece {
         }
         let tokenizer = Tokenizer::from_bytes(json.to_string());
         let tokenizer = tokenizer.map_err(|error| fail(format!("the tokenizer cannot be built: {error}")))?;
-        Ok((WordPiece { tokenizer, first, last, most, lower }, bytes))
+        Ok((WordPiece { tokenizer, first, last, vocab, most, lower }, bytes))
     }
 
     /// The ids of a text, the two around it included.
@@ -52,6 +59,10 @@ impl WordPiece {
         let encoded = self.tokenizer.encode_fast(text, false);
         let encoded = encoded.map_err(|error| EmbedError::Encoder(format!("a text cannot be tokenized: {error}")))?;
         let inside = encoded.get_ids().iter().copied().take(self.most - 2);
+        // An added token that the vocabulary lacks gets an id of the library's own choice.
+        if let Some(id) = inside.clone().find(|id| *id as usize >= self.vocab) {
+            return Err(EmbedError::Encoder(format!("a token has the id {id}, of a table of {} words", self.vocab)));
+        }
         Ok([self.first].into_iter().chain(inside).chain([self.last]).collect())
     }
 }
@@ -83,7 +94,7 @@ fn check(json: &Value, vocab: usize) -> Result<(), String> {
     let ids = words.iter().map(|(word, id)| (word.as_str(), id));
     let ids = ids.chain(added.map(|token| (token["content"].as_str().unwrap_or_default(), &token["id"])));
     for (word, id) in ids {
-        if !id.as_u64().is_some_and(|id| id < vocab as u64) {
+        if id.as_u64().is_none_or(|id| id >= vocab as u64) {
             return Err(format!("\"{word}\" has the id {id}; expected one below vocab_size, {vocab}"));
         }
     }

@@ -148,7 +148,7 @@ mod tests {
             ("{}".into(), "no \"data\""),
             ("{\"data\":null,\"error\":{\"message\":\"busy\"}}".into(), "carries an error"),
             (data(&[]), "0 vectors for 2 texts"),
-            (data(&[good.clone()]), "1 vectors for 2 texts"),
+            (data(std::slice::from_ref(&good)), "1 vectors for 2 texts"),
             (data(&[good.clone(), good.clone()]), "two vectors have the \"index\" 0"),
             (data(&[good.clone(), one("2", "[1,2]")]), "\"index\" is 2, of 2 texts"),
             (data(&[good.clone(), one("-1", "[1,2]")]), "no list of embeddings"),
