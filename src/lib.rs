@@ -3,7 +3,8 @@
 //! The arrow, in the order of the modules:
 //!
 //! 1. [`corpus`] — documents, with gold where somebody annotated them;
-//! 2. [`team`] — agents read and debate; every turn stands in a [`trace`];
+//! 2. [`team`] — agents read and debate, with the nearest solved examples ([`embed`]) before them; every turn
+//!    stands in a [`trace`];
 //! 3. [`filter`] — what the team can stand behind, by confidence;
 //! 4. [`template`] — how a fact is written and read back, shared by team and student;
 //! 5. [`student`] and [`train`] — one small causal LM, LoRA-fine-tuned on the templates;

@@ -89,7 +89,7 @@ fn the_real_encoder_gives_the_numbers_of_sentence_transformers() {
     let far = |a: usize, b: usize| -> f32 {
         texts[a].vector.iter().zip(&texts[b].vector).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
     };
-    assert!(far(0, 1) < far(0, 2), "two sentences about Reagan are nearer than one about beef");
+    assert!(far(0, 1) < far(0, 2), "two sentences about Reagan are nearer than one about a ministry");
 }
 
 /// A copy of the small model.

@@ -37,7 +37,7 @@ TINY = [
 REAL = [
     "Ronald Reagan lived in California before he became President of the United States.",
     "Reagan lives in America.",
-    "The European Commission said on Thursday it disagreed with German advice to consumers.",
+    "The ministry said on Friday that it would not follow the advice of its own committee.",
     "Rome",
     "",
     "Naïve café owners — «les propriétaires» — in 東京 did not care; 100% of them, they said (twice).",
