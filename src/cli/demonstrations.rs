@@ -26,9 +26,13 @@ fn open_in(plan: &Plan, common: &Common, cache: PathBuf) -> Result<Option<Demons
     let reporter = Reporter::new(common);
     let encoder = encoder(plan, section, common, plan.config().team.max_attempts)?;
     let shots = Shots { shots: section.shots, ways: section.ways };
-    let told = |done: usize, all: usize| reporter.step("pool of demonstrations", done, all);
+    let told = |done: usize, all: usize| {
+        reporter.step("pool of demonstrations", done, all);
+        !session::stopped()
+    };
     let opened = Demonstrations::open(&section.pool, plan.schema(), encoder, shots, &cache, &told).map_err(
         |error| match error {
+            EmbedError::Stopped => session::interrupted(),
             _ if session::stopped() => session::interrupted(),
             EmbedError::Pool { .. } => refused(format!("E311: team.demonstrations.pool: {error}")),
             EmbedError::Encoder(_) | EmbedError::File { .. } => unusable(&error),

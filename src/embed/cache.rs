@@ -22,8 +22,12 @@ pub(super) struct Cache<'a> {
 
 impl Cache<'_> {
     /// The vectors of all texts, one behind the other, and how long one is. `told` hears how many of
-    /// the texts are done.
-    pub fn vectors(&self, texts: &[&str], told: &dyn Fn(usize, usize)) -> Result<(Vec<f32>, usize), EmbedError> {
+    /// the texts are done, and says whether to go on.
+    pub fn vectors(
+        &self,
+        texts: &[&str],
+        told: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<(Vec<f32>, usize), EmbedError> {
         let identity = self.encoder.identity();
         let (mut all, mut dimensions) = (Vec::new(), None);
         for (at, block) in texts.chunks(BLOCK).enumerate() {
@@ -45,7 +49,9 @@ impl Cache<'_> {
                 all.reserve_exact(long * texts.len());
             }
             all.extend(numbers);
-            told((at * BLOCK + block.len()).min(texts.len()), texts.len());
+            if !told(at * BLOCK + block.len(), texts.len()) {
+                return Err(EmbedError::Stopped);
+            }
         }
         Ok((all, dimensions.unwrap_or_default()))
     }
@@ -123,7 +129,7 @@ mod tests {
 
     fn asked(folder: &Path, encoder: &Counting, texts: &[&str]) -> (Vec<f32>, usize) {
         let before = encoder.0.load(Ordering::SeqCst);
-        let (numbers, long) = Cache { folder, encoder }.vectors(texts, &|_, _| ()).unwrap();
+        let (numbers, long) = Cache { folder, encoder }.vectors(texts, &|_, _| true).unwrap();
         assert_eq!((long, numbers.len()), (2, 2 * texts.len()));
         (numbers, encoder.0.load(Ordering::SeqCst) - before)
     }
@@ -140,6 +146,11 @@ mod tests {
         let longer = [&texts[..], &["b"]].concat();
         let (more, count) = asked(home.path(), &encoder, &longer);
         assert_eq!((count, &more[..first.len()]), (4, &first[..]), "the whole block before it stands");
+        let cache = Cache { folder: home.path(), encoder: &encoder };
+        let other: Vec<String> = (0..2 * BLOCK).map(|at| format!("other {at}")).collect();
+        let other: Vec<&str> = other.iter().map(String::as_str).collect();
+        assert!(matches!(cache.vectors(&other, &|_, _| false), Err(EmbedError::Stopped)));
+        assert_eq!(asked(home.path(), &encoder, &other).1, BLOCK, "what was done before a stop is kept");
         // Another encoder, and the same letters cut differently, are other texts.
         assert_eq!(asked(home.path(), &Counting(AtomicUsize::new(0), "two"), &["ab", "c"]).1, 2);
         assert_eq!(asked(home.path(), &encoder, &["ab", "c"]).1, 2);

@@ -55,7 +55,7 @@ struct Near {
 
 impl Demonstrations {
     /// Reads a pool and encodes what of it can be chosen, or finds the vectors in `cache`. `told`
-    /// hears how many of the texts are encoded.
+    /// hears how many of the texts are encoded, and says whether to go on.
     ///
     /// # Errors
     /// If the pool cannot be read, has a document without gold, or holds no type of the schema; if
@@ -66,7 +66,7 @@ impl Demonstrations {
         encoder: Box<dyn Encoder>,
         shots: Shots,
         cache: &Path,
-        told: &dyn Fn(usize, usize),
+        told: &dyn Fn(usize, usize) -> bool,
     ) -> Result<Demonstrations, EmbedError> {
         let pool = Pool::read(pool, schema)?;
         let texts: Vec<&str> = pool.documents.iter().map(|document| document.text.as_str()).collect();

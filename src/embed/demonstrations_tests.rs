@@ -41,7 +41,7 @@ fn demonstrations(documents: &[Document], shots: usize, ways: Option<usize>) -> 
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("pool.jsonl");
     write_documents(&path, documents).unwrap();
-    Demonstrations::open(&path, &schema(), Box::new(Map), Shots { shots, ways }, home.path(), &|_, _| ()).unwrap()
+    Demonstrations::open(&path, &schema(), Box::new(Map), Shots { shots, ways }, home.path(), &|_, _| true).unwrap()
 }
 
 fn pool() -> Vec<Document> {
@@ -147,7 +147,7 @@ fn a_pool_that_cannot_serve_says_why() {
     let open = |documents: &[Document], shots: usize| {
         write_documents(&path, documents).unwrap();
         let shots = Shots { shots, ways: None };
-        Demonstrations::open(&path, &schema(), Box::new(Map), shots, home.path(), &|_, _| ()).map(|_| ())
+        Demonstrations::open(&path, &schema(), Box::new(Map), shots, home.path(), &|_, _| true).map(|_| ())
     };
     let said = open(&[document("a", "a 1 0", &["A"]), Document::new("bare", "b 1 0")], 1).unwrap_err().to_string();
     assert!(said.contains("pool.jsonl: document \"bare\" has no gold"), "{said}");

@@ -26,6 +26,9 @@ pub enum EmbedError {
         /// Expected, found, and the way out.
         cause: String,
     },
+    /// Whoever was told of the progress wants no more.
+    #[error("stopped; what was encoded is kept")]
+    Stopped,
     /// The pool cannot be read, or vectors cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
