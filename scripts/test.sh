@@ -41,6 +41,10 @@ if $full; then
     UNDERSTUDY_MODEL="$(scripts/fetch_student.sh)"
     export UNDERSTUDY_MODEL
     printf '%s\n' "$UNDERSTUDY_MODEL"
+    # The same for the sentence encoder.
+    UNDERSTUDY_ENCODER="$(cargo run --quiet --locked --bin understudy -- model fetch minilm)"
+    export UNDERSTUDY_ENCODER
+    printf '%s\n' "$UNDERSTUDY_ENCODER"
 fi
 step cargo clippy --locked --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps
