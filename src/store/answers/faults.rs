@@ -61,7 +61,10 @@ fn a_file_that_is_no_store_is_refused_with_what_it_is_and_the_way_out() {
     let (_home, ours) = filled(3);
     let changed = |sql: &str| {
         std::fs::copy(&ours, &path).unwrap();
-        Connection::open(&path).unwrap().execute_batch(&format!("PRAGMA journal_mode = DELETE; PRAGMA foreign_keys = OFF; {sql}")).unwrap();
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(&format!("PRAGMA journal_mode = DELETE; PRAGMA foreign_keys = OFF; {sql}"))
+            .unwrap();
     };
     changed("PRAGMA user_version = 2");
     says(&["holds answers in format 2; this version of understudy reads format 1"]);
@@ -129,7 +132,7 @@ fn a_full_disk_is_an_error_and_what_was_kept_before_is_safe() {
     };
     let row = |at: usize| Row::of(key_of(&request(at)), &request(at), answer(at));
     let writer = Writer::start(full()).unwrap();
-    let ended: Vec<_> = (20..60).map(|at| writer.keep(row(at))).collect();
+    let ended: Vec<_> = (20..60).map(|at| writer.keep(vec![row(at)])).collect();
     let said = ended.last().unwrap().as_ref().unwrap_err().to_string();
     assert!(said.contains("the disk is full; what was kept before is safe. Make room"), "{said}");
     drop(writer);

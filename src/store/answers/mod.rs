@@ -6,6 +6,7 @@
 mod cassette;
 mod database;
 mod exchange;
+mod filter;
 mod group;
 mod lock;
 mod record;
@@ -88,6 +89,10 @@ impl AnswerStore {
             None => scratch.insert(Database::scratch()?),
         };
         let (found, header) = exchange::copy(path, scratch, Copying::AnswersAlone)?;
+        if scratch.count()? == 0 {
+            // A cassette without answers, beside a server: nobody need look there.
+            *self.scratch.get_mut().expect(UNPOISONED) = None;
+        }
         self.header = header.or(self.header.take());
         Ok(found.read)
     }
@@ -138,13 +143,13 @@ impl AnswerStore {
     /// Whether the request of this key has an answer.
     pub fn has(&self, key: &str) -> bool {
         key_named(key).is_some_and(|key| {
-            let found = self.look(&|database| Ok(database.has(&key)?.then_some(())));
+            let found = self.look(&key, &|database| Ok(database.has(&key)?.then_some(())));
             self.or_fault(found).is_some()
         })
     }
 
     fn answer(&self, key: &Key) -> Option<StoredAnswer> {
-        self.or_fault(self.look(&|database| database.find(key)))
+        self.or_fault(self.look(key, &|database| database.find(key)))
     }
 
     /// Keeps an answer, if the request has none yet.
@@ -164,31 +169,54 @@ impl AnswerStore {
     /// If the file cannot be written (a full disk) or could not be read before: nothing is kept then,
     /// and what was kept before is safe.
     pub fn keep(&self, key: &str, request: &StoredRequest, answer: StoredAnswer) -> Result<StoredAnswer, StoreError> {
+        let mut kept = self.keep_all(vec![(key, request, answer)])?;
+        Ok(kept.pop().expect("as many come back as are given"))
+    }
+
+    /// Keeps several answers in one transaction, for a caller that hears many at once; the answers
+    /// that stand, in the order given.
+    ///
+    /// # Errors
+    /// As [`AnswerStore::keep`]; none of them is kept then.
+    pub fn keep_all(
+        &self,
+        answers: Vec<(&str, &StoredRequest, StoredAnswer)>,
+    ) -> Result<Vec<StoredAnswer>, StoreError> {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
-        let key = key_named(key).unwrap_or_else(|| key_of(request));
-        // No model reads or writes 2^63 tokens: what does not fit into the file is not known.
-        let known = |count: Option<u64>| count.filter(|count| i64::try_from(*count).is_ok());
-        let (prompt_tokens, completion_tokens) = (known(answer.prompt_tokens), known(answer.completion_tokens));
-        let answer = StoredAnswer { prompt_tokens, completion_tokens, ..answer };
-        let Some(own) = &self.own else {
-            if let Some(earlier) = self.look(&|database| database.find(&key))? {
-                return Ok(earlier);
+        let (mut standing, mut rows) = (Vec::with_capacity(answers.len()), Vec::with_capacity(answers.len()));
+        for (key, request, answer) in answers {
+            let key = key_named(key).unwrap_or_else(|| key_of(request));
+            let earlier = self.elsewhere(&|database| database.find(&key))?;
+            if earlier.is_none() {
+                // No model reads or writes 2^63 tokens: what does not fit into the file is not known.
+                let known = |count: Option<u64>| count.filter(|count| i64::try_from(*count).is_ok());
+                let (prompt_tokens, completion_tokens) = (known(answer.prompt_tokens), known(answer.completion_tokens));
+                let answer = StoredAnswer { prompt_tokens, completion_tokens, ..answer };
+                rows.push(if self.own.is_some() { Row::of(key, request, answer) } else { Row::bare(key, answer) });
             }
-            let mut scratch = self.scratch();
-            let scratch = match scratch.as_mut() {
-                Some(scratch) => scratch,
-                None => scratch.insert(Database::scratch()?),
-            };
-            let row = Row::bare(key, answer);
-            let earlier = scratch.transact(|scratch| scratch.keep(&row))?;
-            return Ok(earlier.unwrap_or(row.answer));
-        };
-        match self.elsewhere(&|database| database.find(&key))? {
-            Some(earlier) => Ok(earlier),
-            None => own.writer.keep(Row::of(key, request, answer)),
+            standing.push(earlier);
         }
+        let kept = match &self.own {
+            _ if rows.is_empty() => Vec::new(),
+            Some(own) => own.writer.keep(rows)?,
+            None => self.keep_here(rows)?,
+        };
+        let mut kept = kept.into_iter();
+        Ok(standing.into_iter().filter_map(|earlier| earlier.or_else(|| kept.next())).collect())
+    }
+
+    /// Keeps answers where there is no file.
+    fn keep_here(&self, rows: Vec<Row>) -> Result<Vec<StoredAnswer>, StoreError> {
+        let mut scratch = self.scratch();
+        let scratch = match scratch.as_mut() {
+            Some(scratch) => scratch,
+            None => scratch.insert(Database::scratch()?),
+        };
+        let keep = |scratch: &mut Database| rows.iter().map(|row| scratch.keep(row)).collect::<Result<Vec<_>, _>>();
+        let earlier = scratch.transact(keep)?;
+        Ok(rows.into_iter().zip(earlier).map(|(row, earlier)| earlier.unwrap_or(row.answer)).collect())
     }
 
     /// Waits until every row is on the disk: at once if somebody has waited since the last was kept.
@@ -274,15 +302,16 @@ impl AnswerStore {
                 continue;
             }
             let missing = || StoreError::file(path, "an answer of this run is not in the store");
-            let answer = self.look(&|database| database.find(&key))?.ok_or_else(missing)?;
+            let answer = self.look(&key, &|database| database.find(&key))?.ok_or_else(missing)?;
             writer.push(request.clone(), answer)?;
         }
         writer.finish()
     }
 
     /// Looks through all files, the own one first and then from the last that was added.
-    fn look<T>(&self, find: Find<T>) -> Result<Option<T>, StoreError> {
+    fn look<T>(&self, key: &Key, find: Find<T>) -> Result<Option<T>, StoreError> {
         if let Some(own) = &self.own
+            && own.writer.may_hold(key)
             && let Some(found) = find(&own.reader())?
         {
             return Ok(Some(found));

@@ -102,9 +102,6 @@ impl Database {
 
     /// Writes a row, within a transaction; the answer that stood before, where there was one.
     pub fn keep(&mut self, row: &Row) -> Result<Option<StoredAnswer>, StoreError> {
-        if let Some(earlier) = self.find(&row.key)? {
-            return Ok(Some(earlier));
-        }
         let (settings, messages) = match &row.question {
             None => (None, None),
             Some((settings, spoken)) => {
@@ -127,7 +124,11 @@ impl Database {
                 content, finish, refusal, tokens, read, written, seconds, attempts, row.key, settings, messages
             ])
         });
-        self.heard(kept).map(|_| None)
+        match self.heard(kept)? {
+            // The texts of one that was there are there, too.
+            0 => self.find(&row.key),
+            _ => Ok(None),
+        }
     }
 
     /// Takes an answer away, so that another can stand there.
