@@ -11,7 +11,7 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "run",
     "convert",
     "debate",
@@ -19,6 +19,7 @@ const VERBS: [&str; 16] = [
     "train",
     "extract",
     "answer",
+    "answers",
     "tokens",
     "score",
     "compare",
@@ -157,6 +158,7 @@ fn answer(request: &StoredRequest) -> StoredAnswer {
         prompt_tokens: Some(20),
         completion_tokens: Some(5),
         seconds: 0.1,
+        attempts: 1,
     }
 }
 

@@ -115,7 +115,7 @@ fn request(logprobs: bool) -> StoredRequest {
         frequency_penalty: 0.0,
         seed: 7,
         logprobs,
-        schema: None,
+        ..StoredRequest::default()
     }
 }
 

@@ -557,16 +557,22 @@ fn a_model_in_this_process_answers_for_the_team_and_is_asked_once() {
         command.args(["debate", "own.toml", "--device", "cpu"]).args(more).current_dir(desk.0.path());
         ended(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
     };
-    let answers =
-        || -> Vec<Value> { understudy::store::read_jsonl(&desk.path("out/answers.jsonl")).unwrap_or_default() };
+    let answers = || {
+        let mut answers = Vec::new();
+        understudy::store::each_answer(&desk.path("out/answers.sqlite"), &mut |_, answer| {
+            answers.push(answer);
+            Ok(())
+        })
+        .unwrap();
+        answers
+    };
     let (code, said) = debate(&[]);
     // The random student says nothing that can be read: its documents have failed, and are counted.
     assert!(code == 0 || code == 3, "{code} {said}");
     let first = answers();
     assert!(!first.is_empty(), "{said}");
-    let counted =
-        |line: &&Value| ["\"completion_tokens\"", "\"prompt_tokens\""].iter().all(|key| line.to_string().contains(key));
-    assert_eq!(first.iter().filter(counted).count(), 1, "one document, one question: {first:?}");
+    let counted = first.iter().filter(|answer| answer.completion_tokens.is_some() && answer.prompt_tokens.is_some());
+    assert_eq!((counted.count(), first.len()), (1, 1), "one document, one question: {first:?}");
     let (again, _) = debate(&[]);
     assert_eq!((again, answers()), (code, first), "an answer that is stored is not asked for again");
     for (set, why) in

@@ -194,6 +194,9 @@ fn debated(
     if let Some(why) = client.halted() {
         return Err(halted(&why, client));
     }
+    if let Some(fault) = client.store().fault() {
+        return Err(fault.into());
+    }
     if let Some(first) = &summary.unrecorded_error {
         bail!("{} of {} requests of {name} are not in the cassette: {first}", summary.unrecorded, summary.turns);
     }

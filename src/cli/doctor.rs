@@ -152,7 +152,7 @@ fn team_checks(plan: &Plan, common: &Common) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Some(cassette) = &team.cassette {
         let mut store = AnswerStore::new();
-        let read = store.load(cassette).map(|count| format!("{}: {count} recorded answers", cassette.display()));
+        let read = store.attach(cassette).map(|count| format!("{}: {count} recorded answers", cassette.display()));
         checks.push(check("cassette", read.map_err(Into::into)));
     }
     if let Some(name) = &team.local {

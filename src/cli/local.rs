@@ -121,5 +121,6 @@ fn stored(tokenizer: &ChatTokenizer, asked: &StoredRequest, read: u64, said: Gen
         prompt_tokens: Some(read),
         completion_tokens: Some(said.ids.len() as u64),
         seconds: (said.seconds * 1e3).round() / 1e3,
+        attempts: 1,
     }
 }

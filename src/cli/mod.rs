@@ -1,6 +1,7 @@
 //! One file per verb, its arguments beside its `run`; nothing else knows clap.
 
 pub mod answer;
+pub mod answers;
 pub mod compare;
 pub mod convert;
 pub mod debate;
@@ -98,6 +99,8 @@ pub enum Verb {
     Extract(extract::Args),
     /// Read one raw model answer on stdin as the pipeline would
     Answer(answer::Args),
+    /// Stored answers: what a store holds; export and import as a cassette
+    Answers(answers::AnswersArgs),
     /// Training examples token by token: id, label or prompt
     Tokens(tokens::Args),
     /// Predictions against gold: strict micro precision, recall and F1
@@ -173,6 +176,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Extract(args) => extract::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),
+        Verb::Answers(args) => answers::run(args, &cli.common),
         Verb::Tokens(args) => tokens::run(args, &cli.common),
         Verb::Score(args) => score::run(args, &cli.common),
         Verb::Compare(args) => compare::run(args, &cli.common),

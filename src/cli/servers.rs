@@ -4,7 +4,7 @@
 use super::session::refused;
 use super::{Common, usage};
 use crate::config::Plan;
-use crate::store::{AnswerStore, Shard, answer_logs, write_atomic};
+use crate::store::{AnswerStore, Shard, StoreError, answer_files, write_atomic};
 use crate::team::Client;
 use crate::team::client::shape::Form;
 use crate::team::client::{Endpoint, Fleet, HttpClient, Limits, Price};
@@ -32,41 +32,60 @@ const LARGEST_KEY: u64 = 64 << 10;
 const LARGEST_NOTES: u64 = 1 << 20;
 
 /// The client of a plan: the cassette's answers, then those that earlier calls left in the run
-/// directory, then the servers if there are any. New answers go into the log of this shard.
+/// directory, then the servers if there are any. New answers go into the file of this shard.
 pub fn client(plan: &Plan, common: &Common, spending: &Spending, shard: Option<Shard>) -> Result<Client> {
     let team = &plan.config().team;
     let limits = limits(plan, spending)?;
     let mut store = AnswerStore::new();
     if let Some(cassette) = &team.cassette {
-        store.load(cassette).context("reading team.cassette")?;
+        store.attach(cassette).context("reading team.cassette")?;
     }
-    let own = plan.output_dir().join(shard.map_or("answers".into(), |shard| shard.named("answers")) + ".jsonl");
-    let live = !team.servers().is_empty() || team.local.is_some();
-    for log in answer_logs(plan.output_dir())?.iter().filter(|log| !live || **log != own) {
-        store.load(log).context("reading answers of this run")?;
-    }
-    if !live {
+    let own = plan.output_dir().join(shard.map_or("answers".into(), |shard| shard.named("answers")) + ".sqlite");
+    let earlier = answer_files(plan.output_dir())?;
+    if team.servers().is_empty() && team.local.is_none() {
+        for file in &earlier {
+            store.attach(file).context("reading answers of this run")?;
+        }
         return Ok(Client::replay(store));
+    }
+    // The log of version 0.1 in the own file's place is read into it when that is opened.
+    for file in earlier.iter().filter(|file| file.with_extension("sqlite") != own) {
+        match store.load(file) {
+            // Another shard is at work on documents of its own.
+            Err(StoreError::Busy { .. }) => {}
+            read => drop(read.context("reading answers of this run")?),
+        }
     }
     if let Some(name) = &team.local {
         let local = super::local::load(plan, name, common)?;
-        store.open_log(&own).context("opening the answers of this run")?;
+        open(&mut store, &own)?;
         return Ok(Client::local(store, local));
     }
     let mut endpoints = endpoints(plan, common)?;
     hold_to_schema(plan, &mut endpoints)?;
-    store.open_log(&own).context("opening the answers of this run")?;
+    open(&mut store, &own)?;
     Ok(Client::live(store, Fleet::new(endpoints, team.in_flight, team.max_attempts, limits)))
+}
+
+/// Opens the file that new answers go into.
+fn open(store: &mut AnswerStore, own: &Path) -> Result<()> {
+    let opened = store.open_file(own).context("opening the answers of this run")?;
+    if let Some(count) = opened.adopted {
+        let log = own.with_extension("jsonl");
+        let log = log.display();
+        eprintln!("{log}: its {count} answers are in {} now; it may be removed", own.display());
+    }
+    Ok(())
 }
 
 /// What is stored, for an estimate: nothing is written, and a cassette may still be missing.
 pub fn stored(plan: &Plan) -> Result<AnswerStore> {
     let mut store = AnswerStore::new();
     for file in plan.config().team.cassette.iter().filter(|file| file.is_file()) {
-        store.load(file).context("reading team.cassette")?;
+        store.attach(file).context("reading team.cassette")?;
     }
-    for log in answer_logs(plan.output_dir())? {
-        store.load(&log).context("reading answers of this run")?;
+    for file in answer_files(plan.output_dir())? {
+        store.attach(&file).context("reading answers of this run")?;
     }
     Ok(store)
 }

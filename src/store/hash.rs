@@ -8,7 +8,12 @@ use std::path::Path;
 
 /// SHA-256 of bytes, in lower-case hex.
 pub fn hash_bytes(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex(&digest(bytes))
+}
+
+/// SHA-256 of bytes.
+pub(super) fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }
 
 /// SHA-256 of a file, read in pieces of 1 MiB.
@@ -28,7 +33,8 @@ pub fn hash_file(path: &Path) -> Result<String, StoreError> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in lower-case hex.
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

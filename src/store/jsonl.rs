@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Longest line that is read, in bytes; a longer one is refused instead of filling the memory.
-const LONGEST_LINE: u64 = 64 << 20;
+pub(super) const LONGEST_LINE: u64 = 64 << 20;
 
 /// Reads every line of `.jsonl` or `.jsonl.zst`. Blank lines, a byte-order mark, CRLF line ends
 /// and a missing final newline are accepted.

@@ -1,5 +1,5 @@
-//! The only file formats: JSON Lines (plain or zstd), answers of LLMs, manifests, hashes, and
-//! the atomic write that all of them use. Deliberately absent: algorithms.
+//! The only file formats: JSON Lines (plain or zstd), answers of LLMs (SQLite), manifests, hashes,
+//! and the atomic write that files share. Deliberately absent: algorithms.
 
 mod answers;
 mod atomic;
@@ -11,7 +11,10 @@ mod shards;
 mod spill;
 mod writer;
 
-pub use answers::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, StoredToken, request_key};
+pub use answers::{
+    AnswerStats, AnswerStore, CassetteHeader, Imported, ModelStats, Opened, StoredAnswer, StoredRequest, StoredToken,
+    answer_stats, each_answer, export_answers, import_answers, request_key,
+};
 pub use atomic::write_atomic;
 pub use documents::{
     document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,
@@ -19,7 +22,7 @@ pub use documents::{
 pub use hash::{hash_bytes, hash_file};
 pub use jsonl::{open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
-pub use shards::{Shard, answer_logs, find_shards};
+pub use shards::{Shard, answer_files, find_shards};
 pub use spill::Spill;
 pub use writer::LineWriter;
 
@@ -48,6 +51,15 @@ pub enum StoreError {
         /// Expected and found.
         message: String,
     },
+    /// A store of answers that another process writes.
+    #[error(
+        "{}: another process writes it; wait for its end, or give this one its own part (debate --shard I/N) or run directory (--out)",
+        path.display()
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file as a whole is not what it should be.
     #[error("{}: {message}", path.display())]
     File {
@@ -62,6 +74,20 @@ impl StoreError {
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> StoreError {
         let path = path.to_path_buf();
         move |source| StoreError::Io { path, action, source }
+    }
+
+    /// The same error once more, for everybody whom it concerns.
+    pub(crate) fn again(&self) -> StoreError {
+        match self {
+            StoreError::Io { path, action, source } => StoreError::Io {
+                path: path.clone(),
+                action,
+                source: std::io::Error::new(source.kind(), source.to_string()),
+            },
+            StoreError::Line { path, line, message } => StoreError::line(path, *line, message.clone()),
+            StoreError::Busy { path } => StoreError::Busy { path: path.clone() },
+            StoreError::File { path, message } => StoreError::file(path, message.clone()),
+        }
     }
 
     pub(crate) fn line(path: &Path, line: usize, message: impl Into<String>) -> StoreError {

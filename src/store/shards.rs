@@ -79,16 +79,19 @@ pub fn find_shards(folder: &Path, stem: &str) -> Result<Vec<(Shard, PathBuf)>, S
     ))
 }
 
-/// The logs of answers in a run directory, of whatever part, in order.
+/// The files of answers in a run directory, of whatever part, in order; of version 0.1 (`.jsonl`) those
+/// in whose place no newer one (`.sqlite`) stands.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn answer_logs(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let log = |path: &PathBuf| {
+pub fn answer_files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let answers = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name == "answers.jsonl" || (name.starts_with("answers-") && name.ends_with(".jsonl"))
+        let (stem, end) = name.rsplit_once('.').unwrap_or_default();
+        let newest = end == "sqlite" || (end == "jsonl" && !path.with_extension("sqlite").is_file());
+        (stem == "answers" || stem.starts_with("answers-")) && newest
     };
-    Ok(files(folder)?.into_iter().filter(log).collect())
+    Ok(files(folder)?.into_iter().filter(answers).collect())
 }
 
 /// The files of a folder in the order of their names; none if it is not there.
@@ -160,14 +163,23 @@ mod tests {
     }
 
     #[test]
-    fn logs_of_all_parts_are_found_and_nothing_else() {
+    fn answers_of_all_parts_are_found_once_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        for name in ["answers.jsonl", "answers-001-of-002.jsonl", "answers.txt", "traces.jsonl", "answers-x.jsonl.bak"]
-        {
+        for name in [
+            "answers.jsonl",
+            "answers.sqlite",
+            "answers.sqlite-lock",
+            "answers.sqlite-wal",
+            "answers-001-of-002.jsonl",
+            "answers-002-of-002.sqlite",
+            "answers.txt",
+            "traces.jsonl",
+            "answers-x.jsonl.bak",
+        ] {
             std::fs::write(home.path().join(name), "").unwrap();
         }
         let names: Vec<_> =
-            answer_logs(home.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
-        assert_eq!(names, ["answers-001-of-002.jsonl", "answers.jsonl"]);
+            answer_files(home.path()).unwrap().iter().map(|p| p.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["answers-001-of-002.jsonl", "answers-002-of-002.sqlite", "answers.sqlite"]);
     }
 }

@@ -200,6 +200,7 @@ impl<'a> Room<'a> {
             // A ballot's confidence is its own; log-probabilities are asked for where items are read.
             logprobs: sampling.logprobs && !ballot,
             schema,
+            ..StoredRequest::default()
         }
     }
 

@@ -3,10 +3,10 @@
 
 use crate::stub::{Heard, completion};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
+use understudy::store::each_answer;
 
 pub struct Desk {
     home: TempDir,
@@ -114,26 +114,22 @@ impl Desk {
         self.read(name).lines().map(timeless).collect()
     }
 
-    /// Who has an answer in a log, in the log's order; a torn last line is left out.
-    pub fn answered(&self, log: &str) -> Vec<Asked> {
-        let text = self.read(log);
-        let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
-        let (mut systems, mut asked) = (BTreeMap::<String, String>::new(), Vec::new());
-        for line in whole.lines() {
-            let line: Value = serde_json::from_str(line).unwrap();
-            match line["request"]["messages"][0]["content"].as_str() {
-                Some(question) => {
-                    let system = &systems[line["system"].as_str().unwrap()];
-                    asked.push(Asked::in_text(&format!("{system}\n{question}")).unwrap());
-                }
-                None => {
-                    systems.insert(
-                        line["system"].as_str().unwrap().to_string(),
-                        line["content"].as_str().unwrap().to_string(),
-                    );
-                }
-            }
-        }
+    /// Who has an answer in a store or cassette.
+    pub fn answered(&self, store: &str) -> Vec<Asked> {
+        let mut asked = Vec::new();
+        each_answer(&self.path(store), &mut |request, _| {
+            let said: Vec<&str> = request.messages.iter().map(|message| message.content.as_str()).collect();
+            asked.push(Asked::in_text(&said.join("\n")).unwrap());
+            Ok(())
+        })
+        .unwrap();
         asked
+    }
+
+    /// All that a store holds, as a cassette's text.
+    pub fn exported(&self, store: &str) -> String {
+        let (code, _, said) = self.call(&["answers", "export", store, "--out", "exported.jsonl"]);
+        assert_eq!(code, 0, "{said}");
+        self.read("exported.jsonl")
     }
 }

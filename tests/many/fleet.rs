@@ -28,7 +28,7 @@ fn request(text: &str) -> StoredRequest {
         frequency_penalty: 0.0,
         seed: 7,
         logprobs: false,
-        schema: None,
+        ..StoredRequest::default()
     }
 }
 
@@ -57,13 +57,13 @@ fn every_request_is_answered_once_by_whoever_works_and_the_address_is_in_no_key(
     // Another server, the same store: nothing is asked.
     let third = Stub::new(|_, heard| echo(heard));
     let home = tempfile::tempdir().unwrap();
-    let log = home.path().join("answers.jsonl");
+    let file = home.path().join("answers.sqlite");
     let mut store = AnswerStore::new();
-    store.open_log(&log).unwrap();
+    store.open_file(&file).unwrap();
     all.iter().for_each(|request| store.put(request, &client.store().get(request).unwrap()).unwrap());
     drop(store);
     let mut store = AnswerStore::new();
-    assert_eq!(store.load(&log).unwrap(), 60);
+    assert_eq!(store.load(&file).unwrap(), 60);
     let elsewhere = Client::live(store, fleet(&[&third.base_url], 4, 3));
     assert!(elsewhere.ask_all(&all, &quiet).iter().all(Result::is_ok));
     assert_eq!((third.count(), elsewhere.spent().calls), (0, 0));

@@ -88,9 +88,9 @@ fn debate(desk: &Desk, url: &str, in_flight: usize) -> String {
     out
 }
 
-/// Every agent has one answer about every document, and no other stands in the log.
+/// Every agent has one answer about every document, and no other stands in the store.
 fn assert_complete(desk: &Desk, documents: usize) {
-    let mut answered = desk.answered("out/answers.jsonl");
+    let mut answered = desk.answered("out/answers.sqlite");
     let lines = answered.len();
     answered.sort();
     answered.dedup();
@@ -130,7 +130,7 @@ fn faults_and_kills_lose_nothing_and_change_nothing() {
     for _ in 0..3 {
         // The server holds its answers from there on, so the kill comes in the midst of the work.
         stub.hold_after(250);
-        let kept = if third.path("out/answers.jsonl").exists() { third.answered("out/answers.jsonl") } else { vec![] };
+        let kept = if third.path("out/answers.sqlite").exists() { third.answered("out/answers.sqlite") } else { vec![] };
         let before = tally.asked.lock().unwrap().clone();
         let mut child =
             third.command(&arguments(&stub.base_url, in_flight).iter().map(String::as_str).collect::<Vec<_>>());
@@ -142,7 +142,7 @@ fn faults_and_kills_lose_nothing_and_change_nothing() {
         let after = tally.asked.lock().unwrap();
         assert!(kept.iter().all(|asked| before.get(asked) == after.get(asked)), "what is stored is not asked again");
     }
-    assert!(third.answered("out/answers.jsonl").len() > 400, "the kills came in the midst of the work");
+    assert!(third.answered("out/answers.sqlite").len() > 400, "the kills came in the midst of the work");
     debate(&third, &stub.base_url, in_flight);
     assert_complete(&third, documents);
     let paid: usize = tally.good.lock().unwrap().values().map(|count| count - 1).sum();

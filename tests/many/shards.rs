@@ -50,7 +50,7 @@ fn shards_together_are_the_unsharded_traces_byte_for_byte() {
     assert_eq!(lines.len(), DOCUMENTS, "none lost");
     assert_eq!(parts.iter().map(|part| part.lines().count()).sum::<usize>(), DOCUMENTS, "none doubled");
     assert!(parts.iter().all(|part| !part.is_empty()), "each has its share");
-    // The unsharded debate takes all answers from the logs of the shards, and leaves one file.
+    // The unsharded debate takes all answers from the stores of the shards, and leaves one file.
     let (code, _, said) = debate(&desk, &stub.base_url, &[]);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("4 traces of shards, now out of date, were removed"), "{said}");
@@ -110,7 +110,7 @@ fn what_is_no_shard_is_exit_code_2_and_a_shard_without_documents_is_one() {
 }
 
 #[test]
-fn a_log_has_one_writer() {
+fn a_store_has_one_writer() {
     let (desk, stub) = (Desk::new(DOCUMENTS, TYPES), team());
     stub.hold_after(5);
     let set = format!("team.base_url={}", stub.base_url);
@@ -118,7 +118,7 @@ fn a_log_has_one_writer() {
     stub.wait_for_held();
     let (code, _, said) = debate(&desk, &stub.base_url, &[]);
     assert_eq!(code, 1);
-    assert!(said.contains("answers.jsonl: another process writes it; wait for its end"), "{said}");
+    assert!(said.contains("answers.sqlite: another process writes it; wait for its end"), "{said}");
     stub.release();
     assert!(child.wait_with_output().unwrap().status.success());
     assert_eq!(stub.count(), DOCUMENTS * TYPES);

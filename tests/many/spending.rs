@@ -25,7 +25,7 @@ fn a_limit_of_calls_ends_the_call_and_the_next_goes_on() {
     for (calls, code) in [(15, 1), (30, 1), (40, 0)] {
         let (ended, _, said) = debate(&desk, &stub.base_url, &["--max-calls", "15", "--set", "team.in_flight=4"]);
         assert_eq!((ended, stub.count()), (code, calls), "{said}");
-        assert_eq!(desk.answered("out/answers.jsonl").len(), calls);
+        assert_eq!(desk.answered("out/answers.sqlite").len(), calls);
         if code == 1 {
             assert!(
                 said.contains("stopped at --max-calls 15. This call: 15 requests, 600 tokens read, 135 written."),
@@ -122,9 +122,9 @@ fn a_key_from_a_file_is_sent_and_stands_nowhere() {
     let (code, out, said) = debate(&desk, &stub.base_url, &arguments);
     assert_eq!(code, 0, "{said}");
     let mut files = vec![out, said, desk.read("mine.jsonl")];
-    for file in ["answers.jsonl", "traces.jsonl"] {
-        files.push(desk.read(&format!("out/{file}")));
-    }
+    let bytes = std::fs::read(desk.path("out/answers.sqlite")).unwrap();
+    assert!(!bytes.windows(key.len()).any(|part| part == key.as_bytes()));
+    files.extend([desk.exported("out/answers.sqlite"), desk.read("out/traces.jsonl")]);
     assert!(files.iter().all(|text| !text.contains(key)));
     assert!(files[3].contains("[key]"), "what was said stays, without the key");
     // An environment variable of another name, too; and a key that is no line of text is refused.
@@ -168,7 +168,7 @@ fn a_server_that_cannot_hold_answers_to_a_schema_is_refused_before_it_is_asked()
         let (code, _, said) = debate(&desk, &able.base_url, &["--set", "team.constrained_output=auto"]);
         assert_eq!((code, able.count()), (0, calls), "{said}");
     }
-    assert!(desk.read("out/answers.jsonl").contains("\"additionalProperties\":false"));
+    assert!(desk.exported("out/answers.sqlite").contains("\"additionalProperties\":false"));
 }
 
 #[test]

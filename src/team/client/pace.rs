@@ -177,7 +177,7 @@ mod tests {
             frequency_penalty: 0.0,
             seed: 1,
             logprobs: false,
-            schema: None,
+            ..StoredRequest::default()
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
             tokens: None,
             prompt_tokens: read,
             completion_tokens: written,
-            seconds: 0.0,
+            ..StoredAnswer::default()
         }
     }
 

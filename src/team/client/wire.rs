@@ -65,6 +65,7 @@ impl Completion {
             prompt_tokens: self.usage["prompt_tokens"].as_u64(),
             completion_tokens: self.usage["completion_tokens"].as_u64(),
             seconds: (seconds * 1e3).round() / 1e3,
+            ..StoredAnswer::default()
         })
     }
 }

@@ -79,7 +79,7 @@ fn said(content: String) -> StoredAnswer {
         tokens: None,
         prompt_tokens: Some(9),
         completion_tokens: Some(3),
-        seconds: 0.0,
+        ..StoredAnswer::default()
     }
 }
 
