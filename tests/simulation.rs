@@ -184,7 +184,7 @@ fn share(
 fn percentiles_of_the_replicates_cover_too_little_where_documents_are_few() {
     // Why the intervals are not the usual ones: 20 documents, difference of two systems that agree
     // in most of them.
-    let covered = share(POPULATIONS[2], 20, |[a, b], rng| {
+    let covered = share(POPULATIONS[1], 20, |[a, b], rng| {
         let mut found: Vec<f64> = (0..400)
             .map(|_| {
                 let drawn: Vec<usize> = (0..20).map(|_| rng.random_range(0..20)).collect();
@@ -195,8 +195,8 @@ fn percentiles_of_the_replicates_cover_too_little_where_documents_are_few() {
         found.sort_by(f64::total_cmp);
         found[10] <= 0.0 && 0.0 <= found[389]
     });
-    println!("percentiles, good, 20 documents: difference covered {covered:.1}");
-    assert!(covered < 92.0, "{covered}");
+    println!("percentiles, alike, 20 documents: difference covered {covered:.1}");
+    assert!(covered < 93.0, "{covered}");
 }
 
 #[test]
