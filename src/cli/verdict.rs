@@ -5,12 +5,15 @@ use super::session::{self, Reporter, stage, weights_hash};
 use super::{Common, debate};
 use crate::config::Plan;
 use crate::corpus::Splits;
+use crate::eval::analysis::{Analysis, Asked, Seen, analyse};
 use crate::eval::bootstrap::Resampling;
 use crate::eval::compare::{System, compare};
+use crate::eval::economics::{CostModel, OneOff, Price};
 use crate::eval::{Comparison, Mode, Rules};
+use crate::filter::leaks;
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Document, Prediction, Status};
-use crate::report::{Fact, RunReport, Split, Stage, TrainingPoint};
+use crate::report::{Fact, RunReport, Split, Stage, TrainingPoint, readings, stages};
 use crate::store::{is_done, read_jsonl, read_predictions, write_atomic, write_jsonl, write_predictions};
 use crate::student::{Reader, Student};
 use crate::team::{Client, Protocol};
@@ -27,6 +30,8 @@ pub struct Measured {
     pub failed: BTreeMap<String, usize>,
     /// Traces of the protocols on the test split.
     pub traces: BTreeMap<String, Vec<Trace>>,
+    /// What every system found.
+    pub systems: Vec<System>,
 }
 
 /// Name of the untrained student in tables and files.
@@ -81,7 +86,7 @@ pub fn measure(
     let how = Resampling { replicates: plan.config().eval.replicates, seed: plan.config().seed };
     let rules = Rules::new(Mode::Strict, Some(plan.schema()));
     let comparison = compare(test, &systems, &reference, &rules, how).context("scoring the test split")?;
-    Ok(Measured { comparison, failed, traces })
+    Ok(Measured { comparison, failed, traces, systems })
 }
 
 /// The team if it is measured, else the first system.
@@ -182,12 +187,64 @@ pub fn page(
             "The best checkpoint was chosen on the dev split; nothing was chosen on the test split. Gold of the training split audits the filter and is never trained on.".into(),
             "Seconds of the team are those of its recorded calls, one after the other; seconds of the student are its share of a batch on this machine. They compare orders of magnitude, not machines.".into(),
         ],
-        cost: None,
+        cost: cost(plan, measured, traces),
+        analysis: Some(analysis(plan, splits, traces, measured)),
     };
     let text = serde_json::to_string_pretty(&report)?;
     write_atomic(&plan.output_dir().join(crate::report::RUN_REPORT), text.as_bytes())?;
     results(plan, &splits.test, measured)?;
     Ok(report)
+}
+
+/// Hard documents that the report shows.
+const HARDEST: usize = 10;
+
+/// Where the systems, and the team stage by stage, go wrong.
+fn analysis(plan: &Plan, splits: &Splits, traces: &[Trace], measured: &Measured) -> Analysis {
+    let team = &plan.config().team.protocol;
+    let test = &splits.test;
+    let debate = measured.traces.get(team).map(|traces| stages(team, traces, test)).unwrap_or_default();
+    let steps = debate.iter().map(|(name, _)| name.as_str()).chain([team.as_str()]).collect::<Vec<_>>();
+    let pairs = steps.windows(2).map(|pair| (pair[0], pair[1])).chain([(team.as_str(), STUDENT)]).collect();
+    // What the student could learn a name from is what the team found.
+    let texts: BTreeMap<&str, &str> = splits.train.iter().map(|one| (one.id.as_str(), one.text.as_str())).collect();
+    let taught = traces.iter().filter_map(|trace| trace.extraction.clone().read(texts.get(trace.id.as_str())?).ok());
+    let leaked = leaks(&splits.train, test).into_iter().map(|leak| leak.measured).collect();
+    let seen = Seen::of(&taught.collect::<Vec<_>>(), leaked);
+    let asked = Asked {
+        pairs,
+        seen: Some(&seen),
+        shown: vec![team, STUDENT],
+        hardest: HARDEST,
+        resampling: measured.comparison.resampling,
+    };
+    let mut all = debate.clone();
+    all.extend(readings(test, &measured.systems));
+    let mut found = analyse(test, &all, &asked);
+    // Stages are no systems to be scored on parts.
+    let is_stage = |name: &str| debate.iter().any(|(stage, _)| stage == name);
+    found.subsets.iter_mut().for_each(|subset| subset.systems.retain(|one| !is_stage(&one.name)));
+    found
+}
+
+/// Prices of the config: the team's by the token, the student's own machine for nothing; once, what
+/// the team took to label the training split. `None` where nobody named a price.
+fn cost(plan: &Plan, measured: &Measured, traces: &[Trace]) -> Option<CostModel> {
+    let price = plan.config().team.price?;
+    let of = |row: &crate::eval::compare::Row| {
+        let asks = Protocol::named(&row.name).is_some();
+        let [prompt, completion] = [price.prompt, price.completion].map(|one| if asks { one } else { 0.0 });
+        Price { system: row.name.clone(), prompt, completion, hour: 0.0 }
+    };
+    let spent = traces.iter().fold(crate::ie::Cost::default(), |sum, trace| sum.plus(trace.cost()));
+    let tokens = spent.prompt_tokens.zip(spent.completion_tokens);
+    let amount = |(read, written): (u64, u64)| (read as f64 * price.prompt + written as f64 * price.completion) / 1e6;
+    let what = "the team's answers about the training split; no machine is priced".to_string();
+    Some(CostModel {
+        currency: String::new(),
+        prices: measured.comparison.systems.iter().map(of).collect(),
+        once: tokens.map(|tokens| OneOff { what, amount: amount(tokens) }).into_iter().collect(),
+    })
 }
 
 fn debated(name: &str, traces: &[Trace]) -> Stage {

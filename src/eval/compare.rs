@@ -2,10 +2,13 @@
 //! the paired difference to one of them.
 
 use super::align::Rules;
-use super::bootstrap::{Interval, Resampling, difference_interval, f1_interval, quantile};
+use super::bootstrap::{Draws, Interval, Resampling};
 use super::counts::{Counts, Scores};
+use super::economics::Spent;
 use super::score::{ScoreError, Scored, score};
+use super::seeds::{Seeds, groups};
 use super::table;
+use super::verdict::{DELTA, Measure, Question, Tested, correct};
 use crate::ie::{Document, Extractor, Prediction};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +41,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// From the interval of the difference.
+    pub fn of(interval: Interval) -> Verdict {
+        match interval {
+            Interval { low, .. } if low > 0.0 => Verdict::Better,
+            Interval { high, .. } if high < 0.0 => Verdict::Worse,
+            _ => Verdict::CannotTell,
+        }
+    }
+
     /// In words, as they end a sentence.
     pub fn words(&self) -> &'static str {
         match self {
@@ -60,7 +72,7 @@ pub struct Difference {
 }
 
 /// One system's row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The system.
     pub name: String,
@@ -84,9 +96,29 @@ pub struct Row {
     pub seconds_mean: Option<f64>,
     /// Seconds of model time, median document; `None` if nothing was measured.
     pub seconds_p50: Option<f64>,
+    /// Seconds of model time that 95 of 100 documents stay below.
+    #[serde(default)]
+    pub seconds_p95: Option<f64>,
+    /// Seconds of model time that 99 of 100 documents stay below.
+    #[serde(default)]
+    pub seconds_p99: Option<f64>,
+    /// Against the reference: every measure that can be compared, all types together first, then
+    /// type by type. Empty for the reference itself.
+    #[serde(default)]
+    pub tests: Vec<Tested>,
 }
 
 impl Row {
+    /// Documents a second of model time, one after the other.
+    pub fn documents_per_second(&self) -> Option<f64> {
+        self.seconds_mean.filter(|&seconds| seconds > 0.0).map(|seconds| 1.0 / seconds)
+    }
+
+    /// The answer about a measure, all types together.
+    pub fn test(&self, measure: Measure) -> Option<&Tested> {
+        self.tests.iter().find(|test| test.measure == measure && test.label.is_none())
+    }
+
     /// Tokens read and written, per document; unknown if either is.
     pub fn tokens(&self) -> Option<f64> {
         Some(self.prompt_tokens? + self.completion_tokens?)
@@ -107,8 +139,18 @@ pub struct Comparison {
     pub reference: String,
     /// How the intervals were made.
     pub resampling: Resampling,
+    /// The loss of F1, as a fraction, that still counts as standing in for the reference.
+    #[serde(default = "usual_delta")]
+    pub delta: f64,
     /// One row a system.
     pub systems: Vec<Row>,
+    /// Systems that were trained with several seeds, as one; see [`super::seeds`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<Seeds>,
+}
+
+fn usual_delta() -> f64 {
+    DELTA
 }
 
 /// Why systems cannot be compared.
@@ -135,7 +177,8 @@ pub enum CompareError {
     },
 }
 
-/// Scores every system and compares it with the reference, pairing documents.
+/// Scores every system and compares it with the reference, pairing documents; a loss of up to
+/// [`DELTA`] still stands in for the reference.
 ///
 /// # Errors
 /// If a system does not fit the gold, a name repeats, or the reference is none of the systems.
@@ -145,6 +188,21 @@ pub fn compare(
     reference: &str,
     rules: &Rules,
     how: Resampling,
+) -> Result<Comparison, CompareError> {
+    compare_within(documents, systems, reference, rules, how, DELTA)
+}
+
+/// As [`compare()`], with the loss of F1 that still stands in, as a fraction.
+///
+/// # Errors
+/// As [`compare()`].
+pub fn compare_within(
+    documents: &[Document],
+    systems: &[System],
+    reference: &str,
+    rules: &Rules,
+    how: Resampling,
+    delta: f64,
 ) -> Result<Comparison, CompareError> {
     if let Some((_, twice)) =
         systems.iter().enumerate().find(|(at, one)| systems[..*at].iter().any(|other| other.name == one.name))
@@ -160,83 +218,106 @@ pub fn compare(
             .map_err(|error| CompareError::Score { name: system.name.clone(), error })
     });
     let scored = scored.collect::<Result<Vec<Scored>, CompareError>>()?;
+    let sample = Sample::of(&scored, how);
     let rows = systems.iter().zip(&scored).enumerate();
-    let rows = rows.map(|(at, (system, own))| row(system, own, (at != base).then_some(&scored[base]), how));
+    let mut rows: Vec<Row> = rows
+        .map(|(at, (system, own))| {
+            let tests = if at == base { vec![] } else { tests(&scored, &sample, at, base, how, delta) };
+            row(system, own, &sample, at, tests)
+        })
+        .collect();
+    for together in [true, false] {
+        let family = rows.iter_mut().flat_map(|row| &mut row.tests);
+        correct(family.filter(|test| test.label.is_none() == together).collect());
+    }
     Ok(Comparison {
         documents: documents.len() as u64,
         reference: reference.to_string(),
         resampling: how,
-        systems: rows.collect(),
+        delta,
+        systems: rows,
+        seeds: groups(&systems.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), &scored, base, delta),
     })
 }
 
-fn row(system: &System, own: &Scored, reference: Option<&Scored>, how: Resampling) -> Row {
-    let entities = |scored: &Scored| scored.documents.iter().map(|one| one.entities).collect::<Vec<Counts>>();
-    let relations = |scored: &Scored| scored.documents.iter().map(|one| one.relations).collect::<Vec<Counts>>();
-    let difference = |pick: &dyn Fn(&Scored) -> Vec<Counts>| difference(&pick(own), &pick(reference?), how);
+/// The draws of all systems and measures that have anything to count.
+struct Sample {
+    measures: Vec<Measure>,
+    draws: Draws,
+}
+
+impl Sample {
+    fn of(scored: &[Scored], how: Resampling) -> Sample {
+        let counted = |measure: &Measure| scored.iter().any(|one| !measure.counts(&one.total).is_empty());
+        let measures: Vec<Measure> = Measure::ALL.into_iter().filter(counted).collect();
+        let sets: Vec<Vec<Counts>> =
+            scored.iter().flat_map(|one| measures.iter().map(|measure| each(one, *measure))).collect();
+        let draws = Draws::of(&sets.iter().map(Vec::as_slice).collect::<Vec<_>>(), how);
+        Sample { measures, draws }
+    }
+
+    fn set(&self, system: usize, measure: Measure) -> Option<usize> {
+        let at = self.measures.iter().position(|one| *one == measure)?;
+        Some(system * self.measures.len() + at)
+    }
+
+    fn interval(&self, system: usize, measure: Measure) -> Option<Interval> {
+        self.draws.f1(self.set(system, measure)?)
+    }
+
+    fn difference(&self, system: usize, reference: usize, measure: Measure) -> Option<Interval> {
+        self.draws.difference(self.set(system, measure)?, self.set(reference, measure)?)
+    }
+}
+
+fn each(scored: &Scored, measure: Measure) -> Vec<Counts> {
+    scored.documents.iter().map(|one| measure.counts(one)).collect()
+}
+
+fn tests(scored: &[Scored], sample: &Sample, at: usize, base: usize, how: Resampling, delta: f64) -> Vec<Tested> {
+    let (own, reference) = (&scored[at], &scored[base]);
+    let together = sample.measures.iter().filter_map(|&measure| {
+        let interval = sample.difference(at, base, measure);
+        let [own, reference] = [own, reference].map(|one| each(one, measure));
+        Question { measure, label: None, own, reference, interval }.answer(how, delta)
+    });
+    let labels = |measure: Measure| {
+        let of = [own, reference].map(|one| measure.types(&one.total));
+        of.into_iter().flatten().flat_map(|types| types.keys()).collect::<std::collections::BTreeSet<&String>>()
+    };
+    let by_type = sample.measures.iter().flat_map(|&measure| {
+        labels(measure).into_iter().filter_map(move |label| {
+            let of = |scored: &Scored| -> Vec<Counts> {
+                let one = |scores: &Scores| measure.types(scores).and_then(|types| types.get(label).copied());
+                scored.documents.iter().map(|scores| one(scores).unwrap_or_default()).collect()
+            };
+            let [own, reference] = [own, reference].map(of);
+            Question { measure, label: Some(label), own, reference, interval: None }.answer(how, delta)
+        })
+    });
+    together.chain(by_type).collect()
+}
+
+fn row(system: &System, own: &Scored, sample: &Sample, at: usize, tests: Vec<Tested>) -> Row {
     let spent = Spent::of(&system.predictions);
+    let difference = |measure: Measure| {
+        tests.iter().find(|test| test.measure == measure && test.label.is_none()).map(|test| test.difference)
+    };
     Row {
         name: system.name.clone(),
         scores: own.total.clone(),
-        entities_interval: f1_interval(&entities(own), how),
-        relations_interval: f1_interval(&relations(own), how),
-        entities_difference: difference(&entities),
-        relations_difference: difference(&relations),
+        entities_interval: sample.interval(at, Measure::Entities),
+        relations_interval: sample.interval(at, Measure::Relations),
+        entities_difference: difference(Measure::Entities),
+        relations_difference: difference(Measure::Relations),
         calls: system.predictions.iter().map(|one| one.cost.calls).sum(),
         prompt_tokens: spent.prompt_tokens,
         completion_tokens: spent.completion_tokens,
         seconds_mean: spent.seconds_mean,
         seconds_p50: spent.seconds_p50,
-    }
-}
-
-fn difference(own: &[Counts], reference: &[Counts], how: Resampling) -> Option<Difference> {
-    let total = |counts: &[Counts]| {
-        let mut sum = Counts::default();
-        counts.iter().for_each(|one| sum += one);
-        sum.f1()
-    };
-    let f1 = total(own)? - total(reference)?;
-    let interval = difference_interval(own, reference, how)?;
-    let verdict = match interval {
-        Interval { low, .. } if low > 0.0 => Verdict::Better,
-        Interval { high, .. } if high < 0.0 => Verdict::Worse,
-        _ => Verdict::CannotTell,
-    };
-    Some(Difference { f1, interval, verdict })
-}
-
-/// What one predicted document took, on average.
-struct Spent {
-    prompt_tokens: Option<f64>,
-    completion_tokens: Option<f64>,
-    seconds_mean: Option<f64>,
-    seconds_p50: Option<f64>,
-}
-
-impl Spent {
-    /// A document without a call (a blank one) costs nothing; a system without any call was not
-    /// measured at all.
-    fn of(predictions: &[Prediction]) -> Spent {
-        let costs = predictions.iter().map(|one| one.cost);
-        if costs.clone().all(|cost| cost.calls == 0) {
-            return Spent { prompt_tokens: None, completion_tokens: None, seconds_mean: None, seconds_p50: None };
-        }
-        let count = predictions.len() as f64;
-        let mean = |tokens: &dyn Fn(usize) -> Option<u64>| {
-            let each =
-                predictions.iter().enumerate().map(|(at, one)| if one.cost.calls == 0 { Some(0) } else { tokens(at) });
-            each.collect::<Option<Vec<u64>>>().map(|each| each.iter().map(|&one| one as f64).sum::<f64>() / count)
-        };
-        let mut seconds: Vec<f64> = costs.map(|cost| cost.seconds).filter(|seconds| seconds.is_finite()).collect();
-        let measured = seconds.iter().any(|&one| one > 0.0);
-        seconds.sort_by(f64::total_cmp);
-        Spent {
-            prompt_tokens: mean(&|at| predictions[at].cost.prompt_tokens),
-            completion_tokens: mean(&|at| predictions[at].cost.completion_tokens),
-            seconds_mean: measured.then(|| seconds.iter().sum::<f64>() / seconds.len() as f64),
-            seconds_p50: quantile(&seconds, 0.5).filter(|_| measured),
-        }
+        seconds_p95: spent.seconds_p95,
+        seconds_p99: spent.seconds_p99,
+        tests,
     }
 }
 

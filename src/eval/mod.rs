@@ -4,14 +4,24 @@
 //! and the paired comparison of systems:
 //!
 //! [`score()`] counts, [`bootstrap`] says how far the sample can be trusted, [`compare()`] puts
-//! systems side by side. Deliberately absent: files, clocks, any system by name.
+//! systems side by side with what [`verdict`] can say of each, [`mod@errors`] and [`analysis`] show what
+//! they get wrong, [`economics`] what they take, [`seeds`] what is left over several trainings. Deliberately absent: files, clocks, any system by name.
 
 mod align;
+pub mod analysis;
 pub mod bootstrap;
+pub mod cautions;
 pub mod compare;
 mod counts;
+mod distribution;
+pub mod economics;
+pub mod errors;
+pub mod randomisation;
 mod score;
+pub mod seeds;
 pub mod table;
+
+pub mod verdict;
 
 pub use align::{Mode, Rules, UnknownMode};
 pub use bootstrap::Interval;

@@ -4,6 +4,7 @@ use super::number::{count, factor_digits, interval, percent, times};
 use super::run::RunReport;
 use super::svg::{self, escape};
 use super::tables::{self, Table};
+use super::{error_tables, hardest, verdict_tables};
 
 const STYLE: &str = include_str!("page.css");
 const SORTING: &str = include_str!("sort.js");
@@ -15,7 +16,12 @@ pub fn html(report: &RunReport) -> String {
     systems(&mut body, report);
     let notes = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect::<String>();
     section(&mut body, "notes", "Before you believe a number", &wrapped("<ul>", &notes, "</ul>"));
+    verdict(&mut body, report);
+    economics(&mut body, report);
     by_type(&mut body, report);
+    errors(&mut body, report);
+    unseen(&mut body, report);
+    hard(&mut body, report);
     training(&mut body, report);
     corpus(&mut body, report);
     configuration(&mut body, report);
@@ -84,9 +90,8 @@ fn key_numbers(report: &RunReport) -> String {
 
 fn systems(out: &mut String, report: &RunReport) {
     let Some(comparison) = &report.comparison else { return };
-    let plot = svg::scatter(comparison, &report.team, &report.student);
-    let caption =
-        "What a system finds over what a document takes it. Up and to the left is better; whiskers are 95 % intervals.";
+    let plot = svg::scatter(comparison, &report.team, &report.student, report.cost.as_ref());
+    let caption = "What a system finds over what a document takes it. Up and to the left is better; whiskers are 95 % intervals, and the line joins the systems that no other beats for less.";
     let verdicts =
         tables::verdicts(comparison).iter().map(|said| format!("<li>{}</li>", escape(said))).collect::<String>();
     let mut parts = beside(&figure(plot, caption), &wrapped("<ul>", &verdicts, "</ul>"));
@@ -94,6 +99,48 @@ fn systems(out: &mut String, report: &RunReport) {
     parts += &table(&tables::spending(comparison, report.cost.as_ref()));
     parts += &tables::once(report).map(|once| table(&once)).unwrap_or_default();
     section(out, "systems", "Student and team", &parts);
+}
+
+/// What can be said of every system, and what cannot.
+fn verdict(out: &mut String, report: &RunReport) {
+    let Some(comparison) = &report.comparison else { return };
+    let cautions = comparison.cautions();
+    let cautions = cautions.iter().map(|said| format!("<li>{}</li>", escape(said))).collect::<String>();
+    let mut parts = verdict_tables::tests(comparison).map(|one| table(&one)).unwrap_or_default();
+    parts += &wrapped("<ul>", &cautions, "</ul>");
+    parts += &verdict_tables::seeds(comparison).map(|one| table(&one)).unwrap_or_default();
+    parts += &verdict_tables::types_apart(comparison).map(|one| table(&one)).unwrap_or_default();
+    section(out, "verdict", "What the sample can say", &parts);
+}
+
+fn economics(out: &mut String, report: &RunReport) {
+    let parts = report.economics().map(|found| table(&verdict_tables::usage(&found))).unwrap_or_default();
+    section(out, "economics", "What it is worth", &parts);
+}
+
+fn errors(out: &mut String, report: &RunReport) {
+    let Some(analysis) = &report.analysis else { return };
+    let caption = "Entity errors by kind, for every system and every stage of the debate.";
+    let mut parts = beside(
+        &figure(svg::kinds(analysis), caption),
+        &error_tables::confusions(analysis, &[&report.team, &report.student])
+            .map(|one| table(&one))
+            .unwrap_or_default(),
+    );
+    let tables =
+        [error_tables::errors(analysis), error_tables::transitions(analysis), error_tables::transition_kinds(analysis)];
+    parts += &tables.iter().flatten().map(table).collect::<String>();
+    section(out, "errors-made", "What goes wrong", &parts);
+}
+
+fn unseen(out: &mut String, report: &RunReport) {
+    let parts = report.analysis.as_ref().and_then(error_tables::subsets).map(|one| table(&one)).unwrap_or_default();
+    section(out, "unseen", "What training did not show", &parts);
+}
+
+fn hard(out: &mut String, report: &RunReport) {
+    let parts = report.analysis.as_ref().map(hardest::hardest).unwrap_or_default();
+    section(out, "hardest", "The hardest documents", &parts);
 }
 
 fn training(out: &mut String, report: &RunReport) {

@@ -2,6 +2,7 @@
 
 use super::run::RunReport;
 use super::tables::{self, Table};
+use super::{error_tables, verdict_tables};
 
 /// The report as Markdown.
 pub fn markdown(report: &RunReport) -> String {
@@ -15,6 +16,21 @@ pub fn markdown(report: &RunReport) -> String {
         let tables: Vec<Table> =
             [tables::spending(comparison, report.cost.as_ref())].into_iter().chain(tables::once(report)).collect();
         section(&mut out, "What a document takes", &tables);
+        let said = [
+            verdict_tables::tests(comparison),
+            verdict_tables::seeds(comparison),
+            verdict_tables::types_apart(comparison),
+        ];
+        section(&mut out, "What the sample can say", &said.into_iter().flatten().collect::<Vec<_>>());
+        let cautions = comparison.cautions();
+        if !cautions.is_empty() {
+            out += "\n";
+        }
+        for caution in cautions {
+            out += &format!("- {}\n", text(&caution));
+        }
+        let usage: Vec<Table> = report.economics().iter().map(verdict_tables::usage).collect();
+        section(&mut out, "What it is worth", &usage);
     }
     if !report.notes.is_empty() {
         out += "\n## Before you believe a number\n\n";
@@ -23,6 +39,17 @@ pub fn markdown(report: &RunReport) -> String {
         }
     }
     section(&mut out, "By type", &Vec::from_iter(tables::by_type(report)));
+    if let Some(analysis) = &report.analysis {
+        let wrong = [
+            error_tables::errors(analysis),
+            error_tables::confusions(analysis, &[&report.team, &report.student]),
+            error_tables::transitions(analysis),
+            error_tables::transition_kinds(analysis),
+        ];
+        section(&mut out, "What goes wrong", &wrong.into_iter().flatten().collect::<Vec<_>>());
+        section(&mut out, "What training did not show", &Vec::from_iter(error_tables::subsets(analysis)));
+        section(&mut out, "The hardest documents", &Vec::from_iter(error_tables::hardest(analysis)));
+    }
     training(&mut out, report);
     let made: Vec<Table> = tables::corpus(report)
         .into_iter()

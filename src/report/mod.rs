@@ -4,15 +4,23 @@
 //! self-contained HTML page and as CSV. Deliberately absent: the disk, the clock, the model.
 
 mod csv;
+mod error_tables;
+mod hardest;
 mod html;
 mod markdown;
 mod number;
 mod run;
+mod stages;
 mod svg;
 mod tables;
+mod text;
+mod verdict_tables;
 
+pub use crate::eval::economics::{CostModel, OneOff, Price};
 pub use csv::CsvError;
-pub use run::{CostModel, Fact, OneOff, Price, RunReport, Split, Stage, TrainingPoint};
+pub use run::{Fact, RunReport, Split, Stage, TrainingPoint};
+pub use stages::{readings, stages};
+pub use text::text;
 
 /// The serialised [`RunReport`] in a run directory.
 pub const RUN_REPORT: &str = "run_report.json";

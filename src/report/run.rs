@@ -1,7 +1,9 @@
 //! Everything a page needs to know of a run, as one value that serialises.
 
 use crate::eval::Comparison;
+use crate::eval::analysis::Analysis;
 use crate::eval::compare::Row;
+use crate::eval::economics::{CostModel, Economics};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +43,9 @@ pub struct RunReport {
     /// What a token and an hour cost; absent if nobody said.
     #[serde(default)]
     pub cost: Option<CostModel>,
+    /// Where the systems and the stages of the debate go wrong; absent until that was looked into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Analysis>,
 }
 
 /// A named value, as shown.
@@ -114,59 +119,6 @@ fn null_is_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
-/// What the systems cost in money: per document, and once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CostModel {
-    /// As it stands before an amount: `$`, `€`.
-    pub currency: String,
-    /// The price of running each system.
-    pub prices: Vec<Price>,
-    /// What making the student took: the team's tokens, the training hours.
-    pub once: Vec<OneOff>,
-}
-
-/// The price of running a system.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Price {
-    /// The comparison's name for it.
-    pub system: String,
-    /// Per million tokens read.
-    pub prompt: f64,
-    /// Per million tokens written.
-    pub completion: f64,
-    /// Per hour of the machine it runs on.
-    pub hour: f64,
-}
-
-/// An amount that is paid once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OneOff {
-    /// What for.
-    pub what: String,
-    /// How much, in the model's currency.
-    pub amount: f64,
-}
-
-impl CostModel {
-    /// The cost of one document; `None` without a price, or where the usage it bills is unknown.
-    pub fn per_document(&self, row: &Row) -> Option<f64> {
-        let price = self.prices.iter().find(|price| price.system == row.name)?;
-        let part = |rate: f64, used: Option<f64>, unit: f64| match used {
-            _ if rate == 0.0 => Some(0.0),
-            used => Some(rate * used? / unit),
-        };
-        let cost = part(price.prompt, row.prompt_tokens, 1e6)?
-            + part(price.completion, row.completion_tokens, 1e6)?
-            + part(price.hour, row.seconds_mean, 3600.0)?;
-        cost.is_finite().then_some(cost)
-    }
-
-    /// Everything that is paid once.
-    pub fn once(&self) -> f64 {
-        self.once.iter().map(|one| one.amount).sum()
-    }
-}
-
 impl RunReport {
     /// The student's row, where both were scored.
     pub fn student_row(&self) -> Option<&Row> {
@@ -178,13 +130,15 @@ impl RunReport {
         self.comparison.as_ref()?.system(&self.team)
     }
 
+    /// What the systems take, where they were scored.
+    pub fn economics(&self) -> Option<Economics> {
+        Some(Economics::of(self.comparison.as_ref()?, self.cost.as_ref(), &self.student))
+    }
+
     /// After how many documents the student has earned back what making it took; `None` if it
     /// never does, or a price is unknown.
     pub fn break_even(&self) -> Option<u64> {
-        let cost = self.cost.as_ref()?;
-        let saved = cost.per_document(self.team_row()?)? - cost.per_document(self.student_row()?)?;
-        let documents = (cost.once() / saved).ceil();
-        (saved > 0.0 && documents.is_finite()).then_some(documents.max(0.0) as u64)
+        self.cost.as_ref()?.break_even(self.team_row()?, self.student_row()?)
     }
 
     /// The sentence that a reader takes away, and whether the student holds up.

@@ -1,8 +1,9 @@
 //! What the pages tabulate, once for Markdown and HTML alike.
 
 use super::number::{amount, count, difference, maybe, percent, scored};
-use super::run::{CostModel, RunReport};
+use super::run::RunReport;
 use crate::eval::compare::{Difference, Row, Verdict};
+use crate::eval::economics::CostModel;
 use crate::eval::table::{NOTHING, plain};
 use crate::eval::{Comparison, Counts};
 use std::collections::BTreeMap;

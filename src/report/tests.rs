@@ -1,6 +1,7 @@
 //! What every page promises, on a small run with hostile names in it.
 
 use super::*;
+use crate::eval::analysis::{Asked, Seen, analyse};
 use crate::eval::bootstrap::Resampling;
 use crate::eval::{Rules, System, compare};
 use crate::ie::{Cost, Document, Entity, Extraction, Prediction, Span};
@@ -42,6 +43,16 @@ fn run() -> RunReport {
     let systems =
         [system("team", 2, 14, 9000, 20.0), system("student", 3, 1, 400, 0.5), system(HOSTILE, 1, 2, 900, 1.0)];
     let how = Resampling { replicates: 200, seed: 0 };
+    let seen =
+        Seen::of(documents()[..1].iter().filter_map(|one| one.gold.as_ref()), BTreeSet::from(["d1".to_string()]));
+    let asked = Asked {
+        pairs: vec![("team", "student"), ("team", HOSTILE)],
+        seen: Some(&seen),
+        shown: vec!["team", "student"],
+        hardest: 3,
+        resampling: how,
+    };
+    let analysis = analyse(&documents(), &readings(&documents(), &systems), &asked);
     let fact = |name: &str, value: &str| Fact { name: name.into(), value: value.into() };
     let counts =
         |of: &[(&str, u64)]| of.iter().map(|(name, number)| (name.to_string(), *number)).collect::<BTreeMap<_, _>>();
@@ -84,6 +95,7 @@ fn run() -> RunReport {
             prices: vec![price("team", 0.2, 0.0), price("student", 0.0, 0.1)],
             once: vec![OneOff { what: "answers".into(), amount: 2.5 }],
         }),
+        analysis: Some(analysis),
     }
 }
 
@@ -152,7 +164,7 @@ fn every_table_has_a_caption_and_scopes_and_every_plot_a_title_and_a_description
     assert_eq!(html.matches("role=\"region\"").count(), tables);
     assert_eq!(html.matches("<th ").count(), html.matches("<th scope=").count());
     let plots = html.matches("<svg ").count();
-    assert_eq!(plots, 3);
+    assert_eq!(plots, 4);
     for mark in ["role=\"img\"", "<title id=", "<desc id="] {
         assert_eq!(html.matches(mark).count(), plots, "{mark}");
     }
@@ -212,4 +224,26 @@ fn an_empty_report_is_a_short_page_without_empty_sections() {
     assert_eq!(pages.len(), 2);
     assert_eq!(pages[0].text, "# nothing yet\n\n**This run has not been scored yet.**\n");
     assert!(!pages[1].text.contains("<section") && !pages[1].text.contains("<figure"));
+}
+
+#[test]
+fn what_compare_prints_beneath_its_scores() {
+    insta::assert_snapshot!(text(&run()));
+}
+
+#[test]
+fn a_report_written_before_there_was_an_analysis_is_read() {
+    let mut value = serde_json::to_value(run()).unwrap();
+    let fields = value.as_object_mut().unwrap();
+    fields.remove("analysis");
+    let comparison = fields["comparison"].as_object_mut().unwrap();
+    comparison.remove("delta");
+    for row in comparison["systems"].as_array_mut().unwrap() {
+        for key in ["tests", "seconds_p95", "seconds_p99"] {
+            row.as_object_mut().unwrap().remove(key).unwrap();
+        }
+    }
+    let read: RunReport = serde_json::from_value(value).unwrap();
+    assert_eq!((read.comparison.as_ref().unwrap().delta, read.analysis.is_none()), (0.02, true));
+    assert!(pages(&read).unwrap()[1].text.contains("Student and team"));
 }

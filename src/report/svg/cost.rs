@@ -1,8 +1,10 @@
-//! F1 against cost: what a system finds over the tokens that a document takes it.
+//! F1 against cost: what a system finds over the tokens that a document takes it, or over the money
+//! where every system has a price; and the frontier of those that no other beats.
 
-use super::{LINE, Scale, WIDTH, dot, figure, fitted, label, rows, stroke, text_width, tick_text, ticks};
+use super::{LINE, Scale, WIDTH, dot, figure, fitted, label, path, rows, stroke, text_width, tick_text, ticks};
 use crate::eval::Comparison;
 use crate::eval::compare::Row;
+use crate::eval::economics::{CostModel, Unit, frontier};
 use crate::report::number::{amount, interval, percent};
 
 const LEFT: f64 = 30.0;
@@ -45,18 +47,37 @@ impl Box2 {
     }
 }
 
-/// The scatter; `None` if no system has both a score and a token count.
-pub fn scatter(comparison: &Comparison, team: &str, student: &str) -> Option<String> {
+/// What a document takes, in the unit of the axis.
+type Spent<'a> = &'a dyn Fn(&Row) -> Option<f64>;
+
+/// The scatter; `None` if no system has both a score and a cost.
+pub fn scatter(comparison: &Comparison, team: &str, student: &str, cost: Option<&CostModel>) -> Option<String> {
+    // What costs nothing has no place on a log scale.
+    let nothing = |row: &Row| cost.and_then(|cost| cost.per_document(row)).is_none_or(|money| money <= 0.0);
+    let cost = cost.filter(|_| !comparison.systems.iter().any(nothing));
+    let (unit, best) = frontier(comparison, cost);
+    let thousand = |row: &Row| Some(1000.0 * cost?.per_document(row)?);
+    let spent: Spent<'_> = match unit {
+        Unit::Money => &thousand,
+        Unit::Tokens => &|row: &Row| row.tokens(),
+    };
     let drawn = |row: &Row| {
-        row.tokens().is_some_and(|tokens| tokens > 0.0 && tokens.is_finite()) && row.scores.entities.f1().is_some()
+        spent(row).is_some_and(|spent| spent > 0.0 && spent.is_finite()) && row.scores.entities.f1().is_some()
     };
     let shown: Vec<&Row> = comparison.systems.iter().filter(|row| drawn(row)).collect();
-    let (x, y) = scales(&shown)?;
+    let (x, y) = scales(&shown, spent)?;
     let mut out = String::new();
     label(&mut out, 0.0, 13.0, "start", "name", "NER F1, percent");
     rows(&mut out, &ticks(y.from.0, y.from.1, 5), y, LEFT, RIGHT);
-    tokens_axis(&mut out, x);
-    let points: Vec<Point> = shown.iter().filter_map(|row| point(row, x, y, team, student)).collect();
+    let (axis, what) = match unit {
+        Unit::Money => {
+            (format!("{} per 1000 documents (log scale)", cost.map_or("", |cost| &cost.currency)), "of money")
+        }
+        Unit::Tokens => ("tokens per document, read and written (log scale)".to_string(), "tokens"),
+    };
+    cost_axis(&mut out, x, &axis);
+    let points: Vec<Point> = shown.iter().filter_map(|row| point(row, x, y, team, student, spent)).collect();
+    steps(&mut out, &points, &best);
     for one in &points {
         if let Some((top, bottom)) = one.whisker {
             stroke(&mut out, &format!("whisker-{}", one.class), (one.at.0, top), (one.at.0, bottom));
@@ -78,25 +99,43 @@ pub fn scatter(comparison: &Comparison, team: &str, student: &str) -> Option<Str
         .iter()
         .map(|row| {
             format!(
-                "{}: F1 {} {} at {} tokens",
+                "{}: F1 {} {} at {} {what}",
                 row.name,
                 percent(row.scores.entities.f1()),
                 interval(row.entities_interval),
-                amount(row.tokens().unwrap_or_default())
+                amount(spent(row).unwrap_or_default())
             )
         })
         .collect();
     let left_out: Vec<&str> =
         comparison.systems.iter().filter(|row| !drawn(row)).map(|row| row.name.as_str()).collect();
-    let mut description = format!("Whiskers are 95 % intervals. {}.", said.join("; "));
+    let mut description = format!(
+        "Whiskers are 95 % intervals. {}. The line joins whom no other beats: {}.",
+        said.join("; "),
+        best.join(", ")
+    );
     if !left_out.is_empty() {
-        description += &format!(" Not drawn, since tokens or score are unknown: {}.", left_out.join(", "));
+        description += &format!(" Not drawn, since cost or score are unknown: {}.", left_out.join(", "));
     }
-    Some(figure("plot-cost", BOTTOM + 42.0, "Entity F1 against tokens per document", &description, &out))
+    Some(figure("plot-cost", BOTTOM + 42.0, "Entity F1 against cost per document", &description, &out))
 }
 
-fn scales(shown: &[&Row]) -> Option<(Scale, Scale)> {
-    let tokens = shown.iter().filter_map(|row| row.tokens()).map(f64::log10);
+/// From one system of the frontier to the next: as good for less up to where the next begins.
+fn steps(out: &mut String, points: &[Point<'_>], best: &[String]) {
+    let on = best.iter().filter_map(|name| points.iter().find(|point| point.row.name == *name));
+    let mut corners: Vec<(f64, f64)> = Vec::new();
+    for point in on {
+        corners.extend(corners.last().map(|last| (point.at.0, last.1)));
+        corners.push(point.at);
+    }
+    if let Some(last) = corners.last().copied() {
+        corners.push((RIGHT, last.1));
+        path(out, "frontier", &corners);
+    }
+}
+
+fn scales(shown: &[&Row], spent: Spent<'_>) -> Option<(Scale, Scale)> {
+    let tokens = shown.iter().filter_map(|row| spent(row)).map(f64::log10);
     let (least, most) = tokens.fold((f64::INFINITY, f64::NEG_INFINITY), |ends, one| (ends.0.min(one), ends.1.max(one)));
     if least > most {
         return None;
@@ -113,19 +152,19 @@ fn scales(shown: &[&Row]) -> Option<(Scale, Scale)> {
     Some((x, y))
 }
 
-fn point<'a>(row: &'a Row, x: Scale, y: Scale, team: &str, student: &str) -> Option<Point<'a>> {
+fn point<'a>(row: &'a Row, x: Scale, y: Scale, team: &str, student: &str, spent: Spent<'_>) -> Option<Point<'a>> {
     let class = match row.name.as_str() {
         name if name == team => "team",
         name if name == student => "student",
         _ => "other",
     };
-    let at = (x.at(row.tokens()?.log10()), y.at(row.scores.entities.f1()? * 100.0));
+    let at = (x.at(spent(row)?.log10()), y.at(row.scores.entities.f1()? * 100.0));
     let whisker = row.entities_interval.map(|interval| (y.at(interval.high * 100.0), y.at(interval.low * 100.0)));
     Some(Point { row, class, at, whisker })
 }
 
 /// Decades, with 2 and 5 between them where there is room.
-fn tokens_axis(out: &mut String, x: Scale) {
+fn cost_axis(out: &mut String, x: Scale, name: &str) {
     stroke(out, "axis", (LEFT, BOTTOM), (RIGHT, BOTTOM));
     let decades = x.from.1 - x.from.0;
     let factors: &[f64] = if decades < 2.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -139,14 +178,7 @@ fn tokens_axis(out: &mut String, x: Scale) {
             }
         }
     }
-    label(
-        out,
-        (LEFT + RIGHT) / 2.0,
-        BOTTOM + 34.0,
-        "middle",
-        "tick",
-        "tokens per document, read and written (log scale)",
-    );
+    label(out, (LEFT + RIGHT) / 2.0, BOTTOM + 34.0, "middle", "tick", name);
 }
 
 fn name(row: &Row) -> String {

@@ -11,25 +11,29 @@ fn row(name: &str, f1: (u64, u64), tokens: Option<f64>) -> Row {
         name: name.into(),
         scores: Scores { documents: 10, entities, ..Scores::default() },
         entities_interval: Some(Interval { low: middle - 0.05, high: (middle + 0.05).min(1.0) }),
-        relations_interval: None,
-        entities_difference: None,
-        relations_difference: None,
         calls: 10,
         prompt_tokens: tokens,
         completion_tokens: tokens,
-        seconds_mean: None,
-        seconds_p50: None,
+        ..Row::default()
     }
 }
 
 fn comparison(systems: Vec<Row>) -> Comparison {
-    Comparison { documents: 10, reference: "team".into(), resampling: Resampling::default(), systems }
+    Comparison {
+        documents: 10,
+        reference: "team".into(),
+        resampling: Resampling::default(),
+        delta: 0.02,
+        systems,
+        seeds: vec![],
+    }
 }
 
 fn labels_apart(systems: &[Row]) {
     let rows: Vec<&Row> = systems.iter().collect();
-    let (x, y) = scales(&rows).unwrap();
-    let points: Vec<Point> = rows.iter().filter_map(|row| point(row, x, y, "team", "student")).collect();
+    let (x, y) = scales(&rows, &|row| row.tokens()).unwrap();
+    let points: Vec<Point> =
+        rows.iter().filter_map(|row| point(row, x, y, "team", "student", &|row| row.tokens())).collect();
     let rooms: Vec<Box2> = placed(&points).into_iter().map(|place| place.room).collect();
     assert_eq!(rooms.len(), systems.len());
     for (at, one) in rooms.iter().enumerate() {
@@ -67,10 +71,14 @@ fn labels_do_not_overlap_even_where_twelve_systems_share_one_point() {
 
 #[test]
 fn a_system_without_tokens_is_named_in_the_description_only() {
-    let drawn =
-        scatter(&comparison(vec![row("team", (6, 4), Some(4000.0)), row("<x>", (5, 5), None)]), "team", "student")
-            .unwrap();
-    assert!(drawn.contains("Not drawn, since tokens or score are unknown: &lt;x&gt;."));
+    let drawn = scatter(
+        &comparison(vec![row("team", (6, 4), Some(4000.0)), row("<x>", (5, 5), None)]),
+        "team",
+        "student",
+        None,
+    )
+    .unwrap();
+    assert!(drawn.contains("Not drawn, since cost or score are unknown: &lt;x&gt;."));
     assert_eq!(drawn.matches("<circle").count(), 1);
     assert!(!drawn.contains("NaN") && !drawn.contains("inf"));
 }
@@ -78,7 +86,27 @@ fn a_system_without_tokens_is_named_in_the_description_only() {
 #[test]
 fn nothing_to_draw_is_no_picture() {
     assert_eq!(
-        scatter(&comparison(vec![row("team", (6, 4), None), row("student", (0, 0), Some(9.0))]), "team", "student"),
+        scatter(
+            &comparison(vec![row("team", (6, 4), None), row("student", (0, 0), Some(9.0))]),
+            "team",
+            "student",
+            None
+        ),
         None
     );
+}
+
+#[test]
+fn the_frontier_is_drawn_over_money_once_every_system_has_a_price() {
+    use crate::eval::economics::Price;
+    let systems = vec![row("team", (80, 20), Some(4000.0)), row("student", (70, 30), Some(300.0))];
+    let price = |system: &str| Price { system: system.into(), prompt: 1.0, completion: 1.0, hour: 0.0 };
+    let mut cost = CostModel { currency: "$".into(), prices: vec![price("team")], once: vec![] };
+    let drawn = |cost: &CostModel| scatter(&comparison(systems.clone()), "team", "student", Some(cost)).unwrap();
+    assert!(drawn(&cost).contains("tokens per document") && drawn(&cost).contains("class=\"frontier\""));
+    cost.prices.push(price("student"));
+    assert!(drawn(&cost).contains("$ per 1000 documents"));
+    // What costs nothing would stand infinitely far to the left.
+    cost.prices[1] = Price { system: "student".into(), ..Price::default() };
+    assert!(drawn(&cost).contains("tokens per document"));
 }

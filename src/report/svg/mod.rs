@@ -3,10 +3,12 @@
 
 mod bars;
 mod cost;
+mod kinds;
 mod loss;
 
 pub use bars::bars;
 pub use cost::scatter;
+pub use kinds::kinds;
 pub use loss::{loss, loss_summary};
 
 use std::fmt::Write;
