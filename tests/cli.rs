@@ -15,6 +15,7 @@ const VERBS: [&str; 17] = [
     "run",
     "convert",
     "debate",
+    "trace",
     "distill",
     "train",
     "extract",
