@@ -9,6 +9,7 @@
 mod align;
 pub mod bootstrap;
 pub mod compare;
+pub mod compat;
 mod counts;
 mod score;
 pub mod table;
@@ -16,5 +17,6 @@ pub mod table;
 pub use align::{Mode, Rules, UnknownMode};
 pub use bootstrap::Interval;
 pub use compare::{Comparison, System, compare};
+pub use compat::Convention;
 pub use counts::{Counts, Duplicates, EventCounts, PerType, Scores};
 pub use score::{ScoreError, Scored, score};
