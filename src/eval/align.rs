@@ -47,12 +47,21 @@ impl Mode {
 
 /// A mode that nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownMode(String);
+pub struct UnknownMode {
+    name: String,
+    known: Vec<&'static str>,
+}
+
+impl UnknownMode {
+    /// A name that is none of the known ones.
+    pub(super) fn new(name: &str, known: impl Iterator<Item = &'static str>) -> UnknownMode {
+        UnknownMode { name: name.to_string(), known: known.collect() }
+    }
+}
 
 impl fmt::Display for UnknownMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Mode::ALL.map(|mode| mode.name()).join(", ");
-        write!(f, "scoring mode \"{}\" is not known; known modes: {known}", self.0)
+        write!(f, "scoring mode \"{}\" is not known; known modes: {}", self.name, self.known.join(", "))
     }
 }
 
@@ -62,7 +71,8 @@ impl FromStr for Mode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Mode, UnknownMode> {
-        Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| UnknownMode(name.to_string()))
+        let known = || Mode::ALL.into_iter();
+        known().find(|mode| mode.name() == name).ok_or_else(|| UnknownMode::new(name, known().map(|mode| mode.name())))
     }
 }
 

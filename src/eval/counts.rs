@@ -104,6 +104,16 @@ pub struct EventCounts {
     pub argument_classification: Counts,
 }
 
+impl EventCounts {
+    /// Triggers and arguments, both classified, counted together: events in one number, as papers
+    /// give it.
+    pub fn together(&self) -> Counts {
+        let mut sum = self.trigger_classification;
+        sum += &self.argument_classification;
+        sum
+    }
+}
+
 /// Counts per label; events by trigger classification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PerType {

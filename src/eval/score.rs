@@ -75,7 +75,8 @@ pub fn score(documents: &[Document], predictions: &[Prediction], rules: &Rules) 
     Ok(Scored { total, documents: documents_scored, missing })
 }
 
-fn is_usable(status: Status) -> bool {
+/// Whether a reading counts as one: what failed or was refused does not.
+pub(super) fn is_usable(status: Status) -> bool {
     matches!(status, Status::Ok | Status::Empty)
 }
 
