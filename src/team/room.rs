@@ -247,6 +247,7 @@ fn spoken(question: &Question, request: &StoredRequest, outcome: &Outcome) -> Tu
     match outcome {
         Ok(answer) => {
             turn.raw.clone_from(&answer.content);
+            turn.retries = answer.attempts.saturating_sub(1);
             turn.cost = Cost {
                 calls: 1,
                 prompt_tokens: answer.prompt_tokens,

@@ -239,7 +239,8 @@ impl Fleet {
         let mut state = self.lock();
         let now = self.start.elapsed();
         match attempted {
-            Attempt::Answered(answer) => {
+            Attempt::Answered(mut answer) => {
+                answer.attempts = entry.attempts;
                 state.pace.settle(reserved, Some(&answer));
                 state.hopeless = 0;
                 if state.servers.succeeded(server) {

@@ -152,9 +152,7 @@ impl Client {
         // How many want the answer that is not stored yet.
         let (mut wanted, mut open) = (HashMap::<String, usize>::new(), Vec::new());
         for asked in &asked {
-            if self.store.has(&asked.key) {
-                tell();
-            } else if !self.is_live() {
+            if self.store.has(&asked.key) || !self.is_live() {
                 tell();
             } else {
                 let count = wanted.entry(asked.key.clone()).or_default();
