@@ -11,7 +11,7 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
     "run",
     "convert",
     "debate",

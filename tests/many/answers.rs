@@ -77,7 +77,7 @@ fn a_run_of_version_0_1_goes_on_with_the_answers_of_its_log() {
     let (desk, stub) = (Desk::new(DOCUMENTS, TYPES), team());
     assert_eq!(debate(&desk, &stub.base_url, &[]).0, 0);
     let traces = desk.traces("out/traces.jsonl");
-    desk.write("out/answers.jsonl", &desk.exported("out/answers.sqlite").split_once('\n').unwrap().1.to_string());
+    desk.write("out/answers.jsonl", desk.exported("out/answers.sqlite").split_once('\n').unwrap().1);
     std::fs::remove_file(desk.path("out/answers.sqlite")).unwrap();
     // A replay reads the log where it is.
     assert_eq!(desk.call(&["debate", "many.toml"]).0, 0);
