@@ -31,7 +31,7 @@ shard writes OUT/traces-00I-of-00N.jsonl; run and distill join them.")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
-    /// Protocol: aeio, type_agents or crossagentie; default: the config's
+    /// Protocol: aeio, type_agents, crossagentie or cooperkgc; default: the config's
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
     /// Documents; may be given more than once; default: the config's training split
@@ -43,6 +43,9 @@ pub struct Args {
     /// Only part I of N of the documents, I from 1; a document's id decides its part
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
+    /// Repeat R of team.repeats, from 0: samples with the seed plus R; its own traces from 1 on
+    #[arg(long, value_name = "R")]
+    repeat: Option<u32>,
     /// Only the first N documents
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -65,10 +68,11 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.experiment, common)?;
+    let plan = session::repeat(session::plan(&args.experiment, common)?, args.repeat)?;
+    let repeat = args.repeat.filter(|repeat| *repeat > 0);
     let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
     let protocol = Protocol::named(name)
-        .ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
+        .ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents, crossagentie or cooperkgc")))?;
     let mut documents = if args.data.is_empty() { session::corpus(read_train(&plan))? } else { Vec::new() };
     for file in &args.data {
         documents.extend(read_documents(file)?);
@@ -84,7 +88,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let (client, reporter) = (servers::client(&plan, common, &args.spending, shard)?, Reporter::new(common));
-    let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + ".jsonl";
+    let repeated = repeat.map_or(String::new(), |repeat| format!(".repeat-{repeat}"));
+    let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + &repeated + ".jsonl";
     let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join(&file));
     let mut team = team(&plan, protocol, &client);
     if args.cassette_out.is_some() {
@@ -96,14 +101,14 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         spill.put(ordinal, &line)
     })?;
     spill.finish()?;
-    let of_the_config = args.traces.is_none() && args.data.is_empty() && args.limit.is_none();
+    let of_the_config = args.traces.is_none() && args.data.is_empty() && args.limit.is_none() && repeat.is_none();
     match shard {
         // Only what the config asks for can be joined.
         Some(shard) if of_the_config && name == plan.config().team.protocol => {
             let done = session::stage(&shard.named("debate"), &plan, &["team"], &[])?;
             done.seal(plan.output_dir(), &[&file])?;
         }
-        None if args.traces.is_none() => {
+        None if args.traces.is_none() && repeat.is_none() => {
             let count = shards::discard(plan.output_dir())?;
             if count > 0 {
                 reporter.say(&format!("{count} traces of shards, now out of date, were removed"));

@@ -127,6 +127,7 @@ fn dry_run(plan: &Plan, splits: &Splits) -> Result<String> {
             documents * schema.entities.len(),
             documents * (schema.entities.len() + schema.relations.len())
         ),
+        "cooperkgc" => format!("{} calls", documents * plan.cooperation().calls()),
         _ => format!("{} calls or more, by the number of conflicts", documents * schema.entities.len()),
     };
     // Where there is a server, what it would be asked is counted.
