@@ -222,7 +222,10 @@ fn without_background_the_list_of_types_stays_and_the_roles_go() {
     cooperation.background = false;
     let (_, requests) = read(TEXT, working(cooperation), |_| None);
     let system = &requests[0].messages[0].content;
-    assert!(system.starts_with("Below stands a list of entity types") && system.contains("- person: person"), "{system}");
+    assert!(
+        system.starts_with("Below stands a list of entity types") && system.contains("- person: person"),
+        "{system}"
+    );
     assert!(!system.contains("You are") && !system.contains("team"));
 }
 
@@ -275,7 +278,8 @@ fn of_experts_that_are_asked_the_same_most_decide_and_a_tie_goes_to_the_first() 
     assert_eq!(names(&trace.extraction), ["person Ann Lee", "company Acme"]);
     assert_eq!(trace.entity_support[1], Support { votes: 1, voters: 2, logprob: None, judged: false });
     // One that has not answered has no vote, and was asked.
-    let (trace, _) = read(TEXT, working(alone(&["x", "b"])), |asked| if asked.expert == "x" { None } else { answers(asked) });
+    let (trace, _) =
+        read(TEXT, working(alone(&["x", "b"])), |asked| if asked.expert == "x" { None } else { answers(asked) });
     assert_eq!(names(&trace.extraction), ["person Ann Lee", "place Bern"]);
     assert_eq!(trace.entity_support[0], Support { votes: 1, voters: 2, logprob: None, judged: false });
 }
@@ -306,7 +310,10 @@ fn what_the_answers_contradict_together_is_dropped_and_counted() {
     // NER takes Acme for a person: no signature allows that.
     let script = |asked: &Asked| match asked.expert {
         "NER" => Some(r#"{"entities":{"person":["Ann Lee","Acme"]}}"#.into()),
-        "RE" => Some(r#"{"relations":{"works_for":[["Ann Lee","Acme"]],"located_in":[["Acme","Rome"]],"owns":[["a","b"]]}}"#.into()),
+        "RE" => Some(
+            r#"{"relations":{"works_for":[["Ann Lee","Acme"]],"located_in":[["Acme","Rome"]],"owns":[["a","b"]]}}"#
+                .into(),
+        ),
         _ => steady(asked),
     };
     let (trace, _) = read(TEXT, working(team([0; 3])), script);
