@@ -1,6 +1,7 @@
 //! Where solved examples come from: whoever can say which documents are nearest to a text.
 
 use crate::config::ExpertTask;
+use crate::embed::{Demonstrations, Kind};
 use crate::ie::Document;
 use std::fmt;
 
@@ -16,5 +17,19 @@ pub trait Demonstrator: Send + Sync {
 impl fmt::Debug for dyn Demonstrator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Demonstrator")
+    }
+}
+
+impl Demonstrator for Demonstrations {
+    fn nearest(&self, asked: &Document, task: ExpertTask, labels: &[&str]) -> Result<Vec<Document>, String> {
+        let kind = match task {
+            ExpertTask::Entities => Kind::Entity,
+            ExpertTask::Relations => Kind::Relation,
+            ExpertTask::Events => Kind::Event,
+        };
+        match Demonstrations::nearest(self, asked, kind, labels) {
+            Ok(shown) => Ok(shown.into_iter().cloned().collect()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
