@@ -3,17 +3,17 @@
 use super::estimate::Estimate;
 use super::servers::{self, Spending};
 use super::session::{self, Experiment, Reporter};
-use super::{Common, Outcome, shards, usage};
+use super::{Common, Outcome, demonstrations, shards, usage};
 use crate::config::Plan;
 use crate::corpus::read_train;
 use crate::ie::{Cost, Document, Extractor, Status};
 use crate::store::{CassetteHeader, Shard, Spill, StoreError, read_documents};
-use crate::team::{Client, Protocol, Team};
+use crate::team::{Client, Demonstrator, Options, Protocol, Team};
 use crate::template::prompt::Language;
 use crate::trace::{Conflict, Settled, Trace};
 use anyhow::{Result, anyhow, bail};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Arguments of `debate`.
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let documents = part(documents, shard, args.limit)?;
     if args.dry_run {
-        let estimate = Estimate::of(&plan, protocol, &documents, servers::stored(&plan)?);
+        let shown = demonstrations::shown(&plan, protocol, &documents, common)?;
+        let estimate = Estimate::of(&plan, protocol, &documents, servers::stored(&plan)?, shown);
         match common.json {
             true => println!("{}", estimate.json(&plan)),
             false => println!("{name} over {} documents: {}", documents.len(), estimate.told(&plan)),
@@ -91,7 +92,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let repeated = repeat.map_or(String::new(), |repeat| format!(".repeat-{repeat}"));
     let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + &repeated + ".jsonl";
     let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join(&file));
-    let mut team = team(&plan, protocol, &client);
+    let shown = demonstrations::shown(&plan, protocol, &documents, common)?;
+    let mut team = team(&plan, protocol, &client, shown);
     if args.cassette_out.is_some() {
         team = team.recording();
     }
@@ -131,10 +133,15 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     Ok(if failed > args.max_failures { Outcome::TooManyFailures } else { Outcome::Done })
 }
 
-/// The team of a plan with this protocol.
-pub fn team<'a>(plan: &Plan, protocol: Protocol, client: &'a Client) -> Team<'a> {
+/// The team of a plan with this protocol, and who shows it solved examples.
+pub fn team<'a>(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &'a Client,
+    demonstrator: Option<Arc<dyn Demonstrator>>,
+) -> Team<'a> {
     let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan))
-        .working(session::working(plan))
+        .working(Options { demonstrator, ..session::working(plan) })
         .constrained(session::constrained(plan));
     match Language::named(&plan.config().team.language) {
         Some(language) => team.speaking(language),
@@ -151,10 +158,11 @@ pub fn traces(
     protocol: Protocol,
     client: &Client,
     documents: &[Document],
+    common: &Common,
     reporter: &Reporter,
 ) -> Result<(Vec<Trace>, Summary)> {
     let traces = Mutex::new(vec![None; documents.len()]);
-    let team = team(plan, protocol, client);
+    let team = team(plan, protocol, client, demonstrations::shown(plan, protocol, documents, common)?);
     let summary = debated(&team, documents.to_vec(), reporter, &|ordinal, trace| {
         traces.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[ordinal] = Some(trace);
         Ok(())

@@ -6,8 +6,9 @@ use crate::config::Plan;
 use crate::ie::Document;
 use crate::store::{AnswerStore, StoredAnswer, StoredRequest, request_key};
 use crate::team::client::DENSITY;
-use crate::team::{Client, Protocol};
+use crate::team::{Client, Demonstrator, Protocol};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Calls and tokens that a debate would need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,9 +33,15 @@ pub struct Estimate {
 
 impl Estimate {
     /// Replays `store` and counts what is missing.
-    pub fn of(plan: &Plan, protocol: Protocol, documents: &[Document], store: AnswerStore) -> Estimate {
+    pub fn of(
+        plan: &Plan,
+        protocol: Protocol,
+        documents: &[Document],
+        store: AnswerStore,
+        shown: Option<Arc<dyn Demonstrator>>,
+    ) -> Estimate {
         let client = Client::replay(store);
-        let team = debate::team(plan, protocol, &client).recording();
+        let team = debate::team(plan, protocol, &client, shown).recording();
         let traces = team.debate(documents);
         let requests = team.requests();
         if protocol == Protocol::Cooperkgc {

@@ -114,7 +114,7 @@ fn team(
 ) -> Result<Summary> {
     let client = servers::client(plan, common, &Spending::default(), None)?;
     let start = Instant::now();
-    let (traces, _) = debate::traces(plan, protocol, &client, documents, reporter)?;
+    let (traces, _) = debate::traces(plan, protocol, &client, documents, common, reporter)?;
     let predictions: Vec<Prediction> =
         traces.iter().zip(documents).map(|(trace, document)| trace.prediction(document)).collect();
     match &args.predictions {
