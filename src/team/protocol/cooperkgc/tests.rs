@@ -118,7 +118,7 @@ fn said(content: String) -> StoredAnswer {
         tokens: None,
         prompt_tokens: Some(9),
         completion_tokens: Some(3),
-        seconds: 0.0,
+        ..StoredAnswer::default()
     }
 }
 
@@ -198,7 +198,7 @@ fn an_answer_travels_as_its_items_alone_unless_it_is_not_simplified() {
     assert!(seen.contains(&format!("named entities:\n{NER}\n")), "schema order, as the text has it: {seen}");
     assert!(!seen.contains("Let me think") && !seen.contains("Initech"));
     assert!(later(&requests, "NER")[0].contains(&format!("Your answer of the last round:\n{NER}\n")));
-    assert_eq!(trace.turns[0].reason.as_deref(), None, "an answer with words around is no one object");
+    assert_eq!(trace.turns[0].reason.as_deref(), Some("a verb of joining"));
     assert_eq!(trace.turns[0].dropped, [("Initech".to_string(), "not in the text".to_string())]);
     cooperation.simplify = false;
     let (_, requests) = read(TEXT, working(cooperation), script);
