@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_of_edges_is_a_team_in_which_nobody_hears_anybody() {
-        assert_eq!(team("edges = []").unwrap().edges, []);
+        assert!(team("edges = []").unwrap().edges.is_empty());
         assert_eq!(team("edges = [['EE', 'NER']]\nentity_rounds = 0").unwrap().edges, [(1, 0)]);
     }
 
@@ -352,6 +352,8 @@ mod tests {
         let file = other.display();
         let only = format!("[[experts]]\nname = 'a'\ntask = 'entities'\nschema = '{file}'\n");
         let two = "[[experts]]\nname = 'NER'\ntask = 'entities'\n[[experts]]\nname = 'ner'\ntask = 'events'\n";
+        let events = only.replace("entities", "events");
+        let none = format!("but {file} has no events; expected one of entities");
         for (section, says) in [
             ("entity_rounds = 21", "team.cooperkgc.entity_rounds is 21; expected 0 to 20"),
             ("edges = [['NER', 'EF']]", "edges[0] names \"EF\"; expected an expert: NER, EE"),
@@ -370,8 +372,8 @@ mod tests {
                 "team.cooperkgc.experts[0].rounds is 99; expected 0 to 20",
             ),
             ("[[experts]]\nname = 'a'\ntask = 'events'\nschema = 'nowhere'", "experts[0].schema: nowhere: "),
-            (&only, "nobody answers for data.schema; leave schema out for at least one"),
-            (&only.replace("entities", "events"), &format!("but {file} has no events; expected one of entities")),
+            (only.as_str(), "nobody answers for data.schema; leave schema out for at least one"),
+            (events.as_str(), none.as_str()),
         ] {
             let said = team(section).unwrap_err();
             assert!(said.contains(says), "expected \"{says}\" in: {said}");
