@@ -3,17 +3,17 @@
 use super::estimate::Estimate;
 use super::servers::{self, Spending};
 use super::session::{self, Experiment, Reporter};
-use super::{Common, Outcome, shards, usage};
+use super::{Common, Outcome, demonstrations, shards, usage};
 use crate::config::Plan;
 use crate::corpus::read_train;
 use crate::ie::{Cost, Document, Extractor, Status};
 use crate::store::{CassetteHeader, Shard, Spill, StoreError, read_documents};
-use crate::team::{Client, Protocol, Team};
+use crate::team::{Client, Demonstrator, Options, Protocol, Team};
 use crate::template::prompt::Language;
 use crate::trace::{Conflict, Settled, Trace};
 use anyhow::{Result, anyhow, bail};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Arguments of `debate`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ shard writes OUT/traces-00I-of-00N.jsonl; run and distill join them.")]
 pub struct Args {
     #[command(flatten)]
     experiment: Experiment,
-    /// Protocol: aeio, type_agents or crossagentie; default: the config's
+    /// Protocol: aeio, type_agents, crossagentie or cooperkgc; default: the config's
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
     /// Documents; may be given more than once; default: the config's training split
@@ -43,6 +43,9 @@ pub struct Args {
     /// Only part I of N of the documents, I from 1; a document's id decides its part
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
+    /// Repeat R of team.repeats, from 0: samples with the seed plus R; its own traces from 1 on
+    #[arg(long, value_name = "R")]
+    repeat: Option<u32>,
     /// Only the first N documents
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -65,10 +68,11 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.experiment, common)?;
+    let plan = session::repeat(session::plan(&args.experiment, common)?, args.repeat)?;
+    let repeat = args.repeat.filter(|repeat| *repeat > 0);
     let name = args.protocol.as_deref().unwrap_or(&plan.config().team.protocol);
     let protocol = Protocol::named(name)
-        .ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents or crossagentie")))?;
+        .ok_or_else(|| usage(format!("--protocol {name}: expected aeio, type_agents, crossagentie or cooperkgc")))?;
     let mut documents = if args.data.is_empty() { session::corpus(read_train(&plan))? } else { Vec::new() };
     for file in &args.data {
         documents.extend(read_documents(file)?);
@@ -76,7 +80,8 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let documents = part(documents, shard, args.limit)?;
     if args.dry_run {
-        let estimate = Estimate::of(&plan, protocol, &documents, servers::stored(&plan)?);
+        let shown = demonstrations::shown(&plan, protocol, &documents, common)?;
+        let estimate = Estimate::of(&plan, protocol, &documents, servers::stored(&plan)?, shown);
         match common.json {
             true => println!("{}", estimate.json(&plan)),
             false => println!("{name} over {} documents: {}", documents.len(), estimate.told(&plan)),
@@ -84,9 +89,11 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let (client, reporter) = (servers::client(&plan, common, &args.spending, shard)?, Reporter::new(common));
-    let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + ".jsonl";
+    let repeated = repeat.map_or(String::new(), |repeat| format!(".repeat-{repeat}"));
+    let file = shard.map_or("traces".into(), |shard| shard.named("traces")) + &repeated + ".jsonl";
     let path = args.traces.clone().unwrap_or_else(|| plan.output_dir().join(&file));
-    let mut team = team(&plan, protocol, &client);
+    let shown = demonstrations::shown(&plan, protocol, &documents, common)?;
+    let mut team = team(&plan, protocol, &client, shown);
     if args.cassette_out.is_some() {
         team = team.recording();
     }
@@ -96,14 +103,14 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         spill.put(ordinal, &line)
     })?;
     spill.finish()?;
-    let of_the_config = args.traces.is_none() && args.data.is_empty() && args.limit.is_none();
+    let of_the_config = args.traces.is_none() && args.data.is_empty() && args.limit.is_none() && repeat.is_none();
     match shard {
         // Only what the config asks for can be joined.
         Some(shard) if of_the_config && name == plan.config().team.protocol => {
             let done = session::stage(&shard.named("debate"), &plan, &["team"], &[])?;
             done.seal(plan.output_dir(), &[&file])?;
         }
-        None if args.traces.is_none() => {
+        None if args.traces.is_none() && repeat.is_none() => {
             let count = shards::discard(plan.output_dir())?;
             if count > 0 {
                 reporter.say(&format!("{count} traces of shards, now out of date, were removed"));
@@ -126,10 +133,15 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     Ok(if failed > args.max_failures { Outcome::TooManyFailures } else { Outcome::Done })
 }
 
-/// The team of a plan with this protocol.
-pub fn team<'a>(plan: &Plan, protocol: Protocol, client: &'a Client) -> Team<'a> {
+/// The team of a plan with this protocol, and who shows it solved examples.
+pub fn team<'a>(
+    plan: &Plan,
+    protocol: Protocol,
+    client: &'a Client,
+    demonstrator: Option<Arc<dyn Demonstrator>>,
+) -> Team<'a> {
     let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan))
-        .working(session::working(plan))
+        .working(Options { demonstrator, ..session::working(plan) })
         .constrained(session::constrained(plan));
     match Language::named(&plan.config().team.language) {
         Some(language) => team.speaking(language),
@@ -146,10 +158,11 @@ pub fn traces(
     protocol: Protocol,
     client: &Client,
     documents: &[Document],
+    common: &Common,
     reporter: &Reporter,
 ) -> Result<(Vec<Trace>, Summary)> {
     let traces = Mutex::new(vec![None; documents.len()]);
-    let team = team(plan, protocol, client);
+    let team = team(plan, protocol, client, demonstrations::shown(plan, protocol, documents, common)?);
     let summary = debated(&team, documents.to_vec(), reporter, &|ordinal, trace| {
         traces.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[ordinal] = Some(trace);
         Ok(())

@@ -5,9 +5,12 @@ use super::session::{self, Reporter, refused};
 use super::{Common, model, servers, usage};
 use crate::config::{DemonstrationsSection, ENCODER_IN_A_PACKAGE, ENCODER_OF_A_SERVER, Plan};
 use crate::embed::{Demonstrations, EmbedError, Encoder, Kind, MiniLm, Shots};
+use crate::ie::Document;
 use crate::team::client::{EmbeddingClient, Endpoint};
+use crate::team::{Demonstrator, Protocol};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The demonstrations of a plan, ready to be asked for the nearest; `None` where it shows none.
@@ -17,6 +20,25 @@ use std::time::Duration;
 /// be used (E102); a pool that cannot serve (E311).
 pub fn open(plan: &Plan, common: &Common) -> Result<Option<Demonstrations>> {
     open_in(plan, common, model::cache_folder()?.join("embeddings"))
+}
+
+/// Who shows solved examples to a team of this protocol; the texts of `documents` are encoded ahead.
+///
+/// # Errors
+/// As [`open`].
+pub fn shown(
+    plan: &Plan,
+    protocol: Protocol,
+    documents: &[Document],
+    common: &Common,
+) -> Result<Option<Arc<dyn Demonstrator>>> {
+    // The other protocols' prompts have no place for them.
+    if protocol != Protocol::Cooperkgc {
+        return Ok(None);
+    }
+    let Some(opened) = open(plan, common)? else { return Ok(None) };
+    opened.prepare(documents).map_err(|error| unusable(&error))?;
+    Ok(Some(Arc::new(opened)))
 }
 
 fn open_in(plan: &Plan, common: &Common, cache: PathBuf) -> Result<Option<Demonstrations>> {
@@ -102,7 +124,6 @@ fn unusable(error: &EmbedError) -> anyhow::Error {
 mod tests {
     use super::*;
     use crate::cli::{Cli, Coded};
-    use crate::ie::Document;
     use clap::Parser;
 
     const POOL: &str = r#"{"id":"1","text":"Ann works at Acme.","gold":{"entities":[{"type":"PER","text":"Ann","start":0,"end":3}]}}

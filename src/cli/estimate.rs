@@ -6,8 +6,9 @@ use crate::config::Plan;
 use crate::ie::Document;
 use crate::store::{AnswerStore, StoredAnswer, StoredRequest, request_key};
 use crate::team::client::DENSITY;
-use crate::team::{Client, Protocol};
+use crate::team::{Client, Demonstrator, Protocol};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Calls and tokens that a debate would need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,8 +17,10 @@ pub struct Estimate {
     pub stored: usize,
     /// Requests that are known and have no answer yet.
     pub open: usize,
-    /// Most requests about relations that may follow from what is found.
+    /// Most requests that may follow from what is found: about relations, or of later rounds.
     pub later: usize,
+    /// Which of the two, in words.
+    pub following: &'static str,
     /// Whether debates may follow, too.
     pub debates: bool,
     /// Tokens of the open requests.
@@ -30,10 +33,22 @@ pub struct Estimate {
 
 impl Estimate {
     /// Replays `store` and counts what is missing.
-    pub fn of(plan: &Plan, protocol: Protocol, documents: &[Document], store: AnswerStore) -> Estimate {
+    pub fn of(
+        plan: &Plan,
+        protocol: Protocol,
+        documents: &[Document],
+        store: AnswerStore,
+        shown: Option<Arc<dyn Demonstrator>>,
+    ) -> Estimate {
         let client = Client::replay(store);
-        let team = debate::team(plan, protocol, &client).recording();
+        let team = debate::team(plan, protocol, &client, shown).recording();
         let traces = team.debate(documents);
+        let requests = team.requests();
+        if protocol == Protocol::Cooperkgc {
+            let read = documents.iter().filter(|document| !document.is_blank()).count();
+            let later = (read * plan.cooperation().calls()).saturating_sub(requests.len());
+            return Estimate { later, following: "of later rounds", ..counted(&requests, client.store()) };
+        }
         let relations = plan.schema().relations.len();
         let asked = |trace: &crate::trace::Trace| trace.turns.iter().filter(|turn| turn.stage == "relations").count();
         let most = if protocol == Protocol::Aeio { relations.min(1) } else { relations };
@@ -43,7 +58,7 @@ impl Estimate {
             .map(|trace| most.saturating_sub(asked(trace)))
             .sum();
         let debates = protocol == Protocol::Crossagentie;
-        Estimate { later, debates, ..counted(&team.requests(), client.store()) }
+        Estimate { later, following: "about relations", debates, ..counted(&requests, client.store()) }
     }
 
     /// In words: calls, tokens and money.
@@ -60,7 +75,7 @@ impl Estimate {
             None => format!("at most {:.0} to write", self.most_written),
         };
         if self.later > 0 {
-            text += &format!("; up to {} calls about relations may follow", self.later);
+            text += &format!("; up to {} calls {} may follow", self.later, self.following);
         }
         if self.debates {
             text += "; debates by the number of conflicts";

@@ -37,6 +37,9 @@ pub struct Args {
     /// `student`, `base` (the untrained student) or a protocol of the team
     #[arg(long, default_value = STUDENT)]
     system: String,
+    /// Repeat R of team.repeats, from 0: the team samples with the seed plus R
+    #[arg(long, value_name = "R")]
+    repeat: Option<u32>,
     /// Adapter of the student; default: OUT/adapter
     #[arg(long)]
     adapter: Option<PathBuf>,
@@ -68,19 +71,22 @@ struct Summary {
 /// Runs the verb.
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
-    let plan = session::plan(&args.experiment, common)?;
+    let plan = session::repeat(session::plan(&args.experiment, common)?, args.repeat)?;
     let ((count, documents), reporter) = (documents(&args.input)?, Reporter::new(common));
     let summary = match Protocol::named(&args.system) {
         Some(protocol) => {
             let documents = documents.collect::<Result<Vec<Document>>>()?;
             team(args, &plan, protocol, &documents, common, &reporter)?
         }
+        None if args.repeat.is_some() => {
+            return Err(usage(format!("--repeat: --system {} samples nothing; only a team has repeats", args.system)));
+        }
         None if args.system == STUDENT || args.system == BASE => {
             student(args, &plan, (count, documents), common, &reporter)?
         }
         None => {
             return Err(usage(format!(
-                "--system {}: expected student, base, aeio, type_agents or crossagentie",
+                "--system {}: expected student, base, aeio, type_agents, crossagentie or cooperkgc",
                 args.system
             )));
         }
@@ -108,7 +114,7 @@ fn team(
 ) -> Result<Summary> {
     let client = servers::client(plan, common, &Spending::default(), None)?;
     let start = Instant::now();
-    let (traces, _) = debate::traces(plan, protocol, &client, documents, reporter)?;
+    let (traces, _) = debate::traces(plan, protocol, &client, documents, common, reporter)?;
     let predictions: Vec<Prediction> =
         traces.iter().zip(documents).map(|(trace, document)| trace.prediction(document)).collect();
     match &args.predictions {

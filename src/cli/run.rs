@@ -6,7 +6,7 @@ use super::estimate::Estimate;
 use super::servers::{self, Spending};
 use super::session::{self, Experiment, Reporter};
 use super::verdict::{self, Measured};
-use super::{Common, Outcome, debate, distill, learn, model, refusals, report, shards};
+use super::{Common, Outcome, debate, demonstrations, distill, learn, model, refusals, report, shards};
 use crate::config::Plan;
 use crate::corpus::{Splits, read_splits};
 use crate::eval::table;
@@ -44,7 +44,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let reporter = Reporter::new(common);
     let splits = splits(&plan)?;
     if args.dry_run {
-        print!("{}", dry_run(&plan, &splits)?);
+        print!("{}", dry_run(&plan, &splits, common)?);
         return Ok(Outcome::Done);
     }
     let weights = if model::is_known(&plan.config().base_model) {
@@ -58,7 +58,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 
     // ── 2. team ──
     let client = servers::client(&plan, common, &args.spending, None)?;
-    let traces = debated(&plan, &client, &splits, &reporter)?;
+    let traces = debated(&plan, &client, &splits, common, &reporter)?;
 
     // ── 3. filter, 4. templates ──
     let wanted = session::stage("distill", &plan, &["filter"], &["traces.jsonl"])?;
@@ -81,7 +81,13 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 }
 
 /// The traces of the training split.
-fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter: &Reporter) -> Result<Vec<Trace>> {
+fn debated(
+    plan: &Plan,
+    client: &crate::team::Client,
+    splits: &Splits,
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Vec<Trace>> {
     let path = plan.output_dir().join("traces.jsonl");
     let wanted = session::stage("debate", plan, &["team"], &[])?;
     if is_done(plan.output_dir(), &wanted) {
@@ -95,7 +101,7 @@ fn debated(plan: &Plan, client: &crate::team::Client, splits: &Splits, reporter:
     }
     reporter.say(&format!("debate: {} over {} documents", plan.config().team.protocol, splits.train.len()));
     let protocol = Protocol::named(&plan.config().team.protocol).context("the plan checked the protocol's name")?;
-    let (traces, summary) = debate::traces(plan, protocol, client, &splits.train, reporter)?;
+    let (traces, summary) = debate::traces(plan, protocol, client, &splits.train, common, reporter)?;
     write_jsonl(&path, &traces)?;
     wanted.seal(plan.output_dir(), &["traces.jsonl"])?;
     reporter.say(&summary.told());
@@ -118,7 +124,7 @@ pub fn splits(plan: &Plan) -> Result<Splits> {
     Ok(splits)
 }
 
-fn dry_run(plan: &Plan, splits: &Splits) -> Result<String> {
+fn dry_run(plan: &Plan, splits: &Splits, common: &Common) -> Result<String> {
     let (config, schema) = (plan.config(), plan.schema());
     let calls = |documents: usize, protocol: &str| match protocol {
         "aeio" => format!("{documents} to {} calls", 2 * documents),
@@ -127,13 +133,15 @@ fn dry_run(plan: &Plan, splits: &Splits) -> Result<String> {
             documents * schema.entities.len(),
             documents * (schema.entities.len() + schema.relations.len())
         ),
+        "cooperkgc" => format!("{} calls", documents * plan.cooperation().calls()),
         _ => format!("{} calls or more, by the number of conflicts", documents * schema.entities.len()),
     };
     // Where there is a server, what it would be asked is counted.
     let counted = |name: &str, documents: &[Document]| -> Result<String> {
         let protocol = Protocol::named(name).filter(|_| !config.team.servers().is_empty());
         let Some(protocol) = protocol else { return Ok(String::new()) };
-        let estimate = Estimate::of(plan, protocol, documents, servers::stored(plan)?);
+        let shown = demonstrations::shown(plan, protocol, documents, common)?;
+        let estimate = Estimate::of(plan, protocol, documents, servers::stored(plan)?, shown);
         Ok(format!("     {}\n", estimate.told(plan)))
     };
     let mut text = format!("{}\n  run directory: {}\n", config.title, plan.output_dir().display());

@@ -69,6 +69,21 @@ pub fn sampling(plan: &Plan) -> Sampling {
     }
 }
 
+/// The plan of one of the runs that are averaged: repeat R samples with the seed plus R, and
+/// repeat 0 is the plan itself.
+pub fn repeat(plan: Plan, repeat: Option<u32>) -> Result<Plan> {
+    let (repeat, repeats) = (repeat.unwrap_or(0), plan.config().team.repeats);
+    if repeat >= repeats {
+        return Err(usage(format!(
+            "--repeat {repeat}: team.repeats is {repeats}, so there are repeats 0 to {}; --set team.repeats={} allows it",
+            repeats - 1,
+            u64::from(repeat) + 1
+        )));
+    }
+    let seed = plan.config().seed.wrapping_add(repeat.into());
+    Ok(if repeat == 0 { plan } else { plan.seeded(seed) })
+}
+
 /// How the team works.
 pub fn working(plan: &Plan) -> Options {
     let team = &plan.config().team;
@@ -77,6 +92,8 @@ pub fn working(plan: &Plan) -> Options {
         debated: Debated { entities: debated("entities"), relations: debated("relations"), events: debated("events") },
         feedback_rounds: team.feedback_rounds,
         reask: team.reask,
+        cooperation: plan.cooperation().clone(),
+        demonstrator: None,
     }
 }
 
@@ -259,8 +276,9 @@ pub fn corpus<T>(read: Result<T, CorpusError>) -> Result<T> {
     })
 }
 
-/// Keys of `[team]` that say how answers are fetched.
-const FETCHING: [&str; 11] = [
+/// Keys of `[team]` that say how answers are fetched, and how many runs there are beside this one.
+const FETCHING: [&str; 12] = [
+    "repeats",
     "base_url",
     "base_urls",
     "api_key_env",
@@ -288,14 +306,21 @@ pub fn stage(name: &str, plan: &Plan, sections: &[&str], earlier: &[&str]) -> Re
                 team.remove(key);
             }
             // A run without is the run that it was before there were any.
-            if team.get("demonstrations").is_some_and(serde_json::Value::is_null) {
-                team.remove("demonstrations");
+            for key in ["demonstrations", "cooperkgc"] {
+                if team.get(key).is_some_and(serde_json::Value::is_null) {
+                    team.remove(key);
+                }
             }
         }
         parts.insert((*section).to_string(), hash_bytes(written.to_string().as_bytes()));
     }
     if let Some(shown) = plan.config().team.demonstrations.as_ref().filter(|_| sections.contains(&"team")) {
         parts.insert("team.demonstrations.pool".into(), hash_of(&shown.pool)?);
+    }
+    for expert in plan.config().team.cooperkgc.iter().flat_map(|section| &section.experts) {
+        if let Some(schema) = expert.schema.as_ref().filter(|_| sections.contains(&"team")) {
+            parts.insert(format!("team.cooperkgc.{}", expert.name), hash_of(schema)?);
+        }
     }
     parts.insert("data.train_limit".into(), format!("{:?}", data.train_limit));
     for (split, file) in [("schema", &data.schema), ("train", &data.train), ("dev", &data.dev), ("test", &data.test)] {

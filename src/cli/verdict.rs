@@ -64,7 +64,7 @@ pub fn measure(
                     read_predictions(&path, test)?
                 } else {
                     reporter.say(&format!("verdict: {name} reads {} test documents", test.len()));
-                    let (heard, _) = debate::traces(plan, protocol, client, test, reporter)?;
+                    let (heard, _) = debate::traces(plan, protocol, client, test, common, reporter)?;
                     let predictions: Vec<Prediction> =
                         heard.iter().zip(test).map(|(trace, document)| trace.prediction(document)).collect();
                     write_jsonl(&out.join(&traces_file), &heard)?;

@@ -1,6 +1,7 @@
 //! The experiment file, section by section: each key with its unit, its default and its price.
 
 use super::LoraSection;
+use super::cooperkgc::CooperkgcSection;
 use super::demonstrations::DemonstrationsSection;
 use super::training::TrainSection;
 use schemars::JsonSchema;
@@ -64,7 +65,7 @@ pub struct DataSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TeamSection {
-    /// `aeio`, `type_agents` or `crossagentie`.
+    /// `aeio`, `type_agents`, `crossagentie` or `cooperkgc`.
     pub protocol: String,
     /// The model's name as the server knows it; part of every answer's key.
     pub model: String,
@@ -122,6 +123,12 @@ pub struct TeamSection {
     /// Whether an answer that cannot be read is asked for once more, with the error named. Default true.
     #[serde(default = "yes")]
     pub reask: bool,
+    /// Runs that are averaged: repeat R of a verb that takes `--repeat` sends the seed plus R. Default 1.
+    #[serde(default = "one_repeat")]
+    pub repeats: u32,
+    /// Who sits in the team of `cooperkgc` and how they work together. Default: one expert a task.
+    #[serde(default)]
+    pub cooperkgc: Option<CooperkgcSection>,
     /// How the server is held to the shape of an answer: `none`, `auto` (the first way that it is
     /// seen to keep), or a way by its parameter: `response_format`, `structured_outputs`,
     /// `guided_json`, `json_schema` or `grammar`. Part of every answer's key. Default `none`.
@@ -192,7 +199,8 @@ pub struct FilterSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvalSection {
-    /// Systems beside the student: `base` (the untrained student) and protocols. Default all.
+    /// Systems beside the student: `base` (the untrained student) and protocols. Default `base`, `aeio`, `type_agents`
+    /// and `crossagentie`.
     pub systems: Vec<String>,
     /// Most tokens of a student's answer. Default 128.
     pub max_new_tokens: usize,
@@ -252,6 +260,10 @@ fn both() -> String {
 }
 
 fn one_round() -> u32 {
+    1
+}
+
+fn one_repeat() -> u32 {
     1
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
 const CHOICES: [(&str, &[&str]); 10] = [
-    ("team.protocol", &["aeio", "type_agents", "crossagentie"]),
+    ("team.protocol", &["aeio", "type_agents", "crossagentie", "cooperkgc"]),
     (
         "team.constrained_output",
         &["none", "auto", "response_format", "structured_outputs", "guided_json", "json_schema", "grammar"],
@@ -18,15 +18,16 @@ const CHOICES: [(&str, &[&str]); 10] = [
     ("train.excess_length_strategy", &["raise", "drop"]),
     ("train.on_divergence", &["stop", "rollback"]),
     ("train.report_to", &["tensorboard", "none"]),
-    ("eval.systems", &["base", "aeio", "type_agents", "crossagentie"]),
+    ("eval.systems", &["base", "aeio", "type_agents", "crossagentie", "cooperkgc"]),
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 24] = [
+const RANGES: [(&str, f64, Option<f64>); 25] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
     ("team.frequency_penalty", -2.0, Some(2.0)),
+    ("team.repeats", 1.0, Some(1000.0)),
     ("team.in_flight", 1.0, None),
     ("team.max_attempts", 1.0, None),
     ("team.max_requests_per_minute", 1.0, None),
@@ -178,7 +179,7 @@ mod tests {
         assert!(!text.contains(":null") && !text.contains("\"null\""), "TOML knows no null");
         let defined = schema["$defs"].as_object().unwrap().values().filter(|one| one.get("properties").is_some());
         let sections: Vec<&Value> = defined.chain([&schema]).collect();
-        assert_eq!(sections.len(), 9);
+        assert_eq!(sections.len(), 11);
         for section in sections {
             assert_eq!(section["additionalProperties"], Value::Bool(false));
             for (key, property) in properties(section) {

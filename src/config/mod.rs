@@ -1,6 +1,7 @@
 //! What the user wrote ([`Config`]) and what the program will do ([`Plan`]): after the check
 //! nothing can be misconfigured. Unknown keys are refused with the nearest known one.
 
+mod cooperkgc;
 mod demonstrations;
 mod file;
 mod json_schema;
@@ -10,6 +11,7 @@ pub mod schema_file;
 mod servers;
 mod training;
 
+pub use cooperkgc::{Cooperation, CooperkgcSection, Expert, ExpertSection, ExpertTask};
 pub use demonstrations::{DemonstrationsSection, ENCODER_IN_A_PACKAGE, ENCODER_OF_A_SERVER};
 pub use file::{Config, DataSection, EvalSection, FilterSection, PriceSection, TeamSection};
 pub use json_schema::{json_schema, keys};

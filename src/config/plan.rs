@@ -2,7 +2,7 @@
 //! that must be there seen.
 
 use super::schema_file::read_schema;
-use super::{Config, json_schema, servers};
+use super::{Config, Cooperation, json_schema, servers};
 use crate::ie::Schema;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ pub enum Mode {
 pub struct Plan {
     config: Config,
     schema: Schema,
+    cooperation: Cooperation,
     mode: Mode,
     output_dir: PathBuf,
 }
@@ -62,10 +63,10 @@ impl Plan {
 
     fn check(config: Config, output_dir: PathBuf) -> Result<Plan, ConfigError> {
         let Config { team, filter, lora, train, eval, data, .. } = &config;
-        one_of("team.protocol", &team.protocol, &["aeio", "type_agents", "crossagentie"])?;
+        one_of("team.protocol", &team.protocol, &["aeio", "type_agents", "crossagentie", "cooperkgc"])?;
         train.check()?;
         for system in &eval.systems {
-            one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie"])?;
+            one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie", "cooperkgc"])?;
         }
         for (key, value) in [
             ("data.max_leaked_share", data.max_leaked_share),
@@ -83,6 +84,7 @@ impl Plan {
         if let Some(shown) = &team.demonstrations {
             shown.check(team)?;
         }
+        within("team.repeats", team.repeats.into(), 1.0, 1000.0)?;
         within("team.temperature", team.temperature, 0.0, 2.0)?;
         within("team.frequency_penalty", team.frequency_penalty, -2.0, 2.0)?;
         lora.check()?;
@@ -116,7 +118,8 @@ impl Plan {
             }
         }
         let schema = read_schema(&data.schema).map_err(|error| ConfigError(format!("data.schema: {error}")))?;
-        Ok(Plan { config, schema, mode, output_dir })
+        let cooperation = Cooperation::of(&team.cooperkgc.clone().unwrap_or_default(), &schema)?;
+        Ok(Plan { config, schema, cooperation, mode, output_dir })
     }
 
     /// As written, every value in range.
@@ -127,6 +130,11 @@ impl Plan {
     /// What is asked.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// The team of the protocol `cooperkgc`.
+    pub fn cooperation(&self) -> &Cooperation {
+        &self.cooperation
     }
 
     /// Which documents become training data.
@@ -208,7 +216,7 @@ fn did_you_mean(error: &str) -> String {
 /// The code of a key that nobody knows; its exit code is 2, as that of every fault of a config.
 const UNKNOWN_KEY: &str = "E001";
 
-fn nearest<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (strsim::jaro_winkler(found, known), known))
         .filter(|(close, _)| *close > 0.75)

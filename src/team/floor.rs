@@ -1,12 +1,13 @@
 //! The team: a protocol, its prompts, its client, and how it may work.
 
 use super::hall::{self, Finished};
-use super::{Client, Protocol};
+use super::{Client, Demonstrator, Protocol};
+use crate::config::{Cooperation, Expert};
 use crate::ie::{Document, Extractor, Prediction, Schema};
 use crate::store::StoredRequest;
 use crate::template::prompt::{Language, Prompts};
 use crate::trace::Trace;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// How answers are sampled, and how long a debate may last.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +54,7 @@ pub struct Debated {
 }
 
 /// How a team works: every ablation of the two papers is one of these.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Which conflicts are debated; the others stand as claimed.
     pub debated: Debated,
@@ -61,11 +62,21 @@ pub struct Options {
     pub feedback_rounds: u32,
     /// Whether an answer that cannot be read is asked for once more.
     pub reask: bool,
+    /// The team of CooperKGC; without experts, the standard one for the schema.
+    pub cooperation: Cooperation,
+    /// Who finds the solved examples that stand in front of a question of `cooperkgc`; none is 0-shot.
+    pub demonstrator: Option<Arc<dyn Demonstrator>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { debated: Debated { entities: true, relations: true, events: true }, feedback_rounds: 0, reask: false }
+        Options {
+            debated: Debated { entities: true, relations: true, events: true },
+            feedback_rounds: 0,
+            reask: false,
+            cooperation: Cooperation::default(),
+            demonstrator: None,
+        }
     }
 }
 
@@ -75,7 +86,8 @@ const FEW: usize = 64;
 impl<'a> Team<'a> {
     /// A team that speaks through `client`.
     pub fn new(protocol: Protocol, schema: Schema, client: &'a Client, sampling: Sampling) -> Team<'a> {
-        let (prompts, options) = (Prompts::new(schema), Options::default());
+        let options = Options { cooperation: Cooperation::standard(&schema), ..Options::default() };
+        let prompts = Prompts::new(schema);
         Team {
             protocol,
             prompts,
@@ -89,7 +101,10 @@ impl<'a> Team<'a> {
     }
 
     /// The same team, working so.
-    pub fn working(self, options: Options) -> Team<'a> {
+    pub fn working(self, mut options: Options) -> Team<'a> {
+        if options.cooperation.experts.is_empty() {
+            options.cooperation = Cooperation::standard(self.schema());
+        }
         Team { options, ..self }
     }
 
@@ -155,6 +170,11 @@ impl<'a> Team<'a> {
 
     pub(super) fn schema(&self) -> &Schema {
         self.prompts.schema()
+    }
+
+    /// The expert of this name, in the protocol that has experts.
+    pub(super) fn expert(&self, name: &str) -> Option<&Expert> {
+        if self.protocol == Protocol::Cooperkgc { self.options.cooperation.expert(name) } else { None }
     }
 
     pub(super) fn reasks(&self) -> bool {

@@ -7,6 +7,7 @@
 
 pub mod client;
 mod debate;
+mod demonstrator;
 mod floor;
 mod hall;
 pub mod protocol;
@@ -15,5 +16,6 @@ mod room;
 mod tests;
 
 pub use client::{Client, ClientError};
+pub use demonstrator::Demonstrator;
 pub use floor::{Debated, Options, Sampling, Team};
 pub use protocol::Protocol;

@@ -146,6 +146,14 @@ impl<'a> Room<'a> {
             .collect()
     }
 
+    /// Writes a failed turn for a question that could not be asked.
+    pub fn unasked(&self, question: &Question, why: String) {
+        let request = self.request(question);
+        let mut turn = spoken(question, &request, &Err(ClientError::Halted(why)));
+        turn.request.clear();
+        self.write(|trace| trace.turns.push(turn));
+    }
+
     async fn answers(&self, requests: Vec<StoredRequest>) -> Vec<Outcome> {
         if requests.is_empty() {
             return Vec::new();
@@ -186,9 +194,14 @@ impl<'a> Room<'a> {
     fn request(&self, question: &Question) -> StoredRequest {
         let sampling = &self.team.sampling;
         let ballot = matches!(question.stage, "debate" | "summary");
-        let schema = match self.team.is_constrained() {
-            true => shape::of(question.stage, &question.agent, self.schema()),
-            false => None,
+        let expert = self.team.expert(&question.agent);
+        let schema = match (self.team.is_constrained(), expert) {
+            (false, _) => None,
+            (true, None) => shape::of(question.stage, &question.agent, self.schema()),
+            (true, Some(expert)) => {
+                let schema = expert.schema.as_ref().unwrap_or(self.schema());
+                Some(shape::expert(expert.task, schema, question.round > 0))
+            }
         };
         StoredRequest {
             model: sampling.model.clone(),
@@ -196,7 +209,7 @@ impl<'a> Room<'a> {
             temperature: sampling.temperature,
             max_tokens: if ballot { sampling.debate_max_tokens } else { sampling.max_tokens },
             frequency_penalty: sampling.frequency_penalty,
-            seed: sampling.seed,
+            seed: sampling.seed.wrapping_add(expert.map_or(0, |expert| expert.seed)),
             // A ballot's confidence is its own; log-probabilities are asked for where items are read.
             logprobs: sampling.logprobs && !ballot,
             schema,
@@ -289,14 +302,17 @@ pub(super) fn mean_logprob(answer: &StoredAnswer, bytes: Option<&std::ops::Range
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// A document of which no agent gave a usable answer is failed or refused, never empty.
+/// A document of which no agent gave a usable answer is failed or refused, never empty; so is one
+/// whose protocol says why there is no outcome.
 fn close(trace: &mut Trace, document: &Document) {
     let first: Vec<&Turn> = trace.turns.iter().filter(|turn| turn.round == 0).collect();
     let silent = |turn: &&Turn| matches!(turn.status, Status::Failed | Status::Refused);
-    if !document.is_blank() && !first.is_empty() && first.iter().all(silent) {
+    let unheard = !first.is_empty() && trace.turns.iter().all(|turn| silent(&turn));
+    if !document.is_blank() && (unheard || trace.error.is_some()) {
         let refused = first.iter().all(|turn| turn.status == Status::Refused);
         trace.status = if refused { Status::Refused } else { Status::Failed };
-        trace.error = first.first().and_then(|turn| turn.error.clone());
+        let error = trace.error.take();
+        trace.error = error.or_else(|| first.first().and_then(|turn| turn.error.clone()));
         trace.extraction = ExtractionRecord::default();
         trace.snapshots.clear();
         trace.entity_support.clear();

@@ -1,6 +1,7 @@
 //! How a server is held to the shape of an answer: the JSON Schema of what is asked, and the
 //! parameters by which servers take one.
 
+use crate::config::ExpertTask;
 use crate::ie::Schema;
 use serde_json::{Map, Value, json};
 
@@ -80,6 +81,30 @@ pub fn ballot() -> Value {
     })
 }
 
+/// What an answer about these events may be:
+/// `{"attack":[{"trigger":"seized","arguments":{"attacker":["troops"]}}]}`.
+pub fn events(schema: &Schema) -> Value {
+    let names = json!({"type": "array", "items": {"type": "string"}});
+    let kinds = schema.events.iter().map(|kind| {
+        let roles: Vec<&str> = kind.roles.iter().map(|role| role.label.as_str()).collect();
+        let happening = fields([("trigger", json!({"type": "string"})), ("arguments", object(&roles, &names))]);
+        (kind.label.as_str(), json!({"type": "array", "items": happening}))
+    });
+    fields(kinds)
+}
+
+/// What an expert may answer: its items under the name of its task, in later rounds with the
+/// reason in front.
+pub fn expert(task: ExpertTask, schema: &Schema, reasoned: bool) -> Value {
+    let items = match task {
+        ExpertTask::Entities => entities(&task.labels(schema)),
+        ExpertTask::Relations => relations(&task.labels(schema)),
+        ExpertTask::Events => events(schema),
+    };
+    let reason = reasoned.then(|| ("reason", json!({"type": "string"})));
+    fields(reason.into_iter().chain([(task.name(), items)]))
+}
+
 /// The shape of the answer of `agent` at a stage of a debate; `None` where nobody has said it.
 pub fn of(stage: &str, agent: &str, schema: &Schema) -> Option<Value> {
     let mine = |label: &&str| *label == agent;
@@ -97,10 +122,15 @@ pub fn of(stage: &str, agent: &str, schema: &Schema) -> Option<Value> {
     }
 }
 
-/// Every property is required, as OpenAI's strict mode demands; none may be added.
 fn object(labels: &[&str], value: &Value) -> Value {
-    let properties: Map<String, Value> = labels.iter().map(|label| ((*label).to_string(), value.clone())).collect();
-    json!({"type": "object", "properties": properties, "required": labels, "additionalProperties": false})
+    fields(labels.iter().map(|label| (*label, value.clone())))
+}
+
+/// Every property is required, as OpenAI's strict mode demands; none may be added.
+fn fields<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let properties: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    let required: Vec<&String> = properties.keys().collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
 /// A schema made of the functions above, as a GBNF grammar of compact JSON.
@@ -167,6 +197,27 @@ mod tests {
         assert_eq!(shape("debate", "person").unwrap()["required"], json!(["choice", "confidence", "reason"]));
         assert_eq!(shape("entities", "nobody"), None);
         assert_eq!(shape("poetry", "person"), None);
+    }
+
+    #[test]
+    fn an_expert_is_held_to_its_task_with_the_reason_in_front_of_a_later_answer() {
+        let mut schema = schema();
+        let kind = r#"{"label":"attack","roles":[{"label":"attacker"},{"label":"tool"}]}"#;
+        schema.events.push(serde_json::from_str(kind).unwrap());
+        let first = expert(ExpertTask::Entities, &schema, false);
+        assert_eq!(first["required"], json!(["entities"]));
+        assert_eq!(first["properties"]["entities"], entities(&["person", "a \"b\""]));
+        let later = expert(ExpertTask::Events, &schema, true);
+        assert_eq!(later["required"], json!(["reason", "events"]));
+        assert_eq!(
+            grammar(&later).lines().next().unwrap(),
+            concat!(
+                r#"root ::= "{" "\"reason\":" string "," "\"events\":" "{" "\"attack\":" "[" ("#,
+                r#""{" "\"trigger\":" string "," "\"arguments\":" "{" "\"attacker\":" "[" (string ("," string)*)? "]" ","#,
+                r#" "\"tool\":" "[" (string ("," string)*)? "]" "}" "}" ("," "{" "\"trigger\":" string "," "\"arguments\":" "#,
+                r#""{" "\"attacker\":" "[" (string ("," string)*)? "]" "," "\"tool\":" "[" (string ("," string)*)? "]" "}" "}")*)? "]" "}" "}""#
+            )
+        );
     }
 
     #[test]

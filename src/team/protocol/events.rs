@@ -20,7 +20,7 @@ pub(super) async fn event_agents(room: &Room<'_>, round: u32, entities: &[Entity
         if turn.error.is_some() {
             return None;
         }
-        let EventReading { status, events, repairs, dropped, error } =
+        let EventReading { status, events, provenance: _, repairs, dropped, error } =
             read_events(&answer.content, finish(answer), room.text(), room.schema(), entities);
         note(turn, status, repairs, dropped, error);
         (!matches!(turn.status, Status::Failed | Status::Refused)).then(|| own(&question.agent, events, turn))

@@ -1,6 +1,7 @@
 //! One file per published method.
 
 pub mod aeio;
+mod cooperkgc;
 pub mod crossagentie;
 mod events;
 mod feedback;
@@ -8,7 +9,7 @@ pub mod type_agents;
 
 use super::room::{Question, Room, finish, mean_logprob};
 use crate::ie::record::ExtractionRecord;
-use crate::ie::{Entity, Event, Extraction, Relation, Span, Status};
+use crate::ie::{Entity, Event, Extraction, Relation, Schema, Span, Status};
 use crate::store::StoredAnswer;
 use crate::template::answer::{Dropped, Reading, RelationReading, read_answer, read_relations};
 use crate::trace::{Support, Turn};
@@ -22,11 +23,13 @@ pub enum Protocol {
     TypeAgents,
     /// Type agents, debates about conflicts, a summarizer.
     Crossagentie,
+    /// Experts in entities, relations and events that improve their answers with each other's.
+    Cooperkgc,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 3] = [Protocol::Aeio, Protocol::TypeAgents, Protocol::Crossagentie];
+    pub const ALL: [Protocol; 4] = [Protocol::Aeio, Protocol::TypeAgents, Protocol::Crossagentie, Protocol::Cooperkgc];
 
     /// As in configs, files and tables.
     pub fn name(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Protocol {
             Protocol::Aeio => "aeio",
             Protocol::TypeAgents => "type_agents",
             Protocol::Crossagentie => "crossagentie",
+            Protocol::Cooperkgc => "cooperkgc",
         }
     }
 
@@ -52,6 +56,7 @@ pub(super) async fn read(room: &Room<'_>) {
         Protocol::Aeio => aeio::read(room).await,
         Protocol::TypeAgents => type_agents::read(room).await,
         Protocol::Crossagentie => crossagentie::read(room).await,
+        Protocol::Cooperkgc => cooperkgc::read(room).await,
     }
 }
 
@@ -101,11 +106,22 @@ pub(super) fn read_claims(
     answer: &StoredAnswer,
     turn: &mut Turn,
 ) -> Option<Vec<Claim>> {
+    read_claims_of(room.text(), room.schema(), own, answer, turn)
+}
+
+/// The same for labels of any schema.
+pub(super) fn read_claims_of(
+    text: &str,
+    schema: &Schema,
+    own: Option<&str>,
+    answer: &StoredAnswer,
+    turn: &mut Turn,
+) -> Option<Vec<Claim>> {
     if turn.error.is_some() {
         return None;
     }
     let Reading { status, extraction, provenance, repairs, dropped, error } =
-        read_answer(&answer.content, finish(answer), room.text(), room.schema());
+        read_answer(&answer.content, finish(answer), text, schema);
     note(turn, status, repairs, dropped, error);
     if matches!(turn.status, Status::Failed | Status::Refused) {
         return None;

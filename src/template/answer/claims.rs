@@ -52,6 +52,7 @@ pub(super) struct Happening {
     pub arguments: Vec<(String, String)>,
     pub confidence: Option<f64>,
     pub item: String,
+    pub bytes: Range<usize>,
 }
 
 /// Everything that one answer claims.

@@ -12,7 +12,7 @@ use crate::ie::{Argument, Entity, Event, Schema, Span, Status, Trigger};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Most different strings that the events of one answer are searched for.
+/// Most different strings that one answer's events, or its triples, are searched for.
 const MOST_STRINGS: usize = 2000;
 
 /// What an answer says of events.
@@ -22,6 +22,8 @@ pub struct EventReading {
     pub status: Status,
     /// Where they stand in the text.
     pub events: Vec<Event>,
+    /// For every event the bytes of the raw answer that claim it, braces included.
+    pub provenance: Vec<Range<usize>>,
     /// What it took to read the answer, each kind with its count.
     pub repairs: Vec<String>,
     /// What was not kept.
@@ -39,31 +41,31 @@ pub fn read_events(raw: &str, finish: Finish, text: &str, schema: &Schema, entit
         Ok(claims) => claims,
         Err((status, error)) => {
             let error = (status != Status::Empty).then_some(error);
-            return EventReading { status, events: vec![], repairs, dropped: vec![], error };
+            return EventReading { status, events: vec![], provenance: vec![], repairs, dropped: vec![], error };
         }
     };
     let mut dropped = claims.dropped;
-    let events = events(&claims.happenings, text, entities, schema, &mut dropped);
+    let (events, provenance) = events(&claims.happenings, text, entities, schema, &mut dropped);
     let dropped = once(dropped);
     let status = status(events.is_empty(), !dropped.is_empty());
     let error = (status == Status::Failed).then(|| nothing_kept(&dropped));
-    EventReading { status, events, repairs, dropped, error }
+    EventReading { status, events, provenance, repairs, dropped, error }
 }
 
-/// The claimed events where they stand.
+/// The claimed events where they stand, and where each was claimed.
 pub(super) fn events(
     claimed: &[Happening],
     text: &str,
     entities: &[Entity],
     schema: &Schema,
     dropped: &mut Vec<Dropped>,
-) -> Vec<Event> {
-    let mut finder = Finder { text, folded: None, known: HashMap::new() };
+) -> (Vec<Event>, Vec<Range<usize>>) {
+    let mut finder = Finder::new(text);
     let fillers: HashMap<Span, &str> =
         entities.iter().filter_map(|entity| Some((entity.span?, entity.label.as_str()))).collect();
     let mut taken: HashMap<(&str, Span), usize> = HashMap::new();
     let mut seen = HashSet::new();
-    let mut events = Vec::new();
+    let (mut events, mut places) = (Vec::new(), Vec::new());
     for happening in claimed {
         let spans = match finder.find(&happening.trigger) {
             Ok(spans) => spans,
@@ -100,9 +102,10 @@ pub(super) fn events(
                 arguments: arguments.collect(),
                 confidence: said(happening.confidence),
             });
+            places.push(happening.bytes.clone());
         }
     }
-    events
+    (events, places)
 }
 
 fn filler(
@@ -129,7 +132,7 @@ fn filler(
 }
 
 /// Whole-word occurrences of single strings; each distinct string is searched once.
-struct Finder<'a> {
+pub(super) struct Finder<'a> {
     text: &'a str,
     folded: Option<Symbols>,
     known: HashMap<String, Vec<Span>>,
@@ -151,13 +154,17 @@ impl Symbols {
     }
 }
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
+    pub fn new(text: &'a str) -> Finder<'a> {
+        Finder { text, folded: None, known: HashMap::new() }
+    }
+
     /// In text order and never empty.
-    fn find(&mut self, surface: &str) -> Result<&[Span], String> {
+    pub fn find(&mut self, surface: &str) -> Result<&[Span], String> {
         let surface = surface.trim();
         if !self.known.contains_key(surface) {
             if self.known.len() >= MOST_STRINGS {
-                return Err(format!("the answer's events name more than {MOST_STRINGS} strings"));
+                return Err(format!("the answer names more than {MOST_STRINGS} strings"));
             }
             let spans = self.search(surface);
             self.known.insert(surface.to_owned(), spans);

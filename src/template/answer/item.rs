@@ -286,8 +286,9 @@ impl Collector<'_> {
             }
             Some(_) => self.drop_node(node, "the arguments are not a list"),
         }
-        let item = self.raw[node.bytes.clone()].to_owned();
-        self.claims.happenings.push(Happening { label, trigger, arguments, confidence, item });
+        let bytes = node.bytes.clone();
+        let item = self.raw[bytes.clone()].to_owned();
+        self.claims.happenings.push(Happening { label, trigger, arguments, confidence, item, bytes });
     }
 
     fn argument(&mut self, event: &str, role: &str, text: String, arguments: &mut Vec<(String, String)>) {

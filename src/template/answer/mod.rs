@@ -46,12 +46,14 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod text;
+mod triple;
 mod words;
 
 pub use claims::Claim;
 pub use event::{EventReading, read_events};
 pub use grammar::{Closing, Grammar, State};
-pub use render::{render_entities, render_relations};
+pub use render::{render_entities, render_events, render_relations};
+pub use triple::{Composed, Triple, TripleReading, compose, read_triples};
 
 use crate::ie::{Entity, Extraction, Relation, Schema, Status};
 use claims::{Claims, collect, short};
@@ -157,7 +159,7 @@ pub fn read_answer(raw: &str, finish: Finish, text: &str, schema: &Schema) -> Re
     let Claims { entities, links, happenings, mut dropped, .. } = claims;
     let (entities, provenance) = placed(&entities, text, &mut dropped);
     let (relations, _) = link::relations(&links, &entities, schema, &mut dropped);
-    let events = event::events(&happenings, text, &entities, schema, &mut dropped);
+    let (events, _) = event::events(&happenings, text, &entities, schema, &mut dropped);
     let extraction = Extraction { entities, relations, events };
     let dropped = once(dropped);
     let status = status(extraction.is_empty(), !dropped.is_empty());

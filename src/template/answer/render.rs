@@ -1,6 +1,6 @@
 //! An extraction as team and student write it: compact JSON grouped by type.
 
-use crate::ie::{Entity, Extraction, Schema};
+use crate::ie::{Entity, Event, EventType, Extraction, Schema};
 use std::collections::HashSet;
 
 /// The entities: `{"person":["Ada Lovelace","Bob"],"location":["Paris"]}`. Keys in schema order,
@@ -38,6 +38,31 @@ pub fn render_relations(extraction: &Extraction, schema: &Schema) -> String {
         (kind.label.as_str(), written.collect())
     });
     object(groups)
+}
+
+/// The events: `{"attack":[{"trigger":"seized","arguments":{"attacker":["troops"]}}]}`. Types and
+/// roles in schema order, events in the order of their triggers, each once; fillers in text order.
+pub fn render_events(extraction: &Extraction, schema: &Schema) -> String {
+    let groups = schema.events.iter().map(|kind| {
+        let mut order: Vec<&Event> = extraction.events.iter().filter(|event| event.label == kind.label).collect();
+        order.sort_by_key(|event| (event.trigger.span.is_none(), event.trigger.span));
+        let mut written: Vec<String> = order.into_iter().map(|event| happening(event, kind)).collect();
+        let mut seen = HashSet::new();
+        written.retain(|event| seen.insert(event.clone()));
+        (kind.label.as_str(), written)
+    });
+    object(groups)
+}
+
+fn happening(event: &Event, kind: &EventType) -> String {
+    let roles = kind.roles.iter().map(|role| {
+        let mut fillers: Vec<_> = event.arguments.iter().filter(|argument| argument.role == role.label).collect();
+        fillers.sort_by_key(|argument| (argument.span.is_none(), argument.span));
+        let mut seen = HashSet::new();
+        let fillers = fillers.into_iter().filter(|argument| seen.insert(argument.text.as_str()));
+        (role.label.as_str(), fillers.map(|argument| quoted(&argument.text)).collect())
+    });
+    format!("{{\"trigger\":{},\"arguments\":{}}}", quoted(&event.trigger.text), object(roles))
 }
 
 fn object<'a>(groups: impl Iterator<Item = (&'a str, Vec<String>)>) -> String {

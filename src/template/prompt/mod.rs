@@ -2,8 +2,10 @@
 //! all-in-one prompts are shared by the single-prompt team and the student; training and inference
 //! render the same bytes.
 
+mod cooper;
 mod pack;
 
+pub use cooper::{Briefing, Replica, replica};
 pub use pack::Language;
 
 use crate::ie::{Entity, EntityType, EventType, Message, RelationType, Schema};

@@ -42,6 +42,8 @@ pub(super) struct Words {
     pub all_are_right: &'static str,
     /// A stand-in for an example name; `{}` is its label.
     pub name_of: &'static str,
+    /// A stand-in for the word that names an event; `{}` is its label.
+    pub trigger_of: &'static str,
 }
 
 /// The templates and words of one language.
@@ -63,8 +65,9 @@ macro_rules! packs {
         fn templates(language: Language) -> &'static [(&'static str, &'static str)] {
             match language {
                 $(Language::$variant => pack!($language:
-                    "again" "debate" "entities" "event_agent" "feedback" "happening" "reading" "relation_agent"
-                    "relations" "statement" "summarizer" "trigger" "type_agent" "wanted"
+                    "again" "cooper_entities" "cooper_events" "cooper_opening" "cooper_relations" "cooper_replicas" "debate"
+                    "entities" "event_agent" "feedback" "happening" "reading" "relation_agent" "relations" "statement"
+                    "summarizer" "trigger" "type_agent" "wanted"
                 ),)*
             }
         }
@@ -177,6 +180,7 @@ const ENGLISH: Words = Words {
     none_is_right: "none of these is right",
     all_are_right: "all of these",
     name_of: "name of a {}",
+    trigger_of: "word for {}",
 };
 
 const CHINESE: Words = Words {
@@ -192,6 +196,7 @@ const CHINESE: Words = Words {
     none_is_right: "以上都不对",
     all_are_right: "以上都成立",
     name_of: "某个{}的名称",
+    trigger_of: "表示{}的词",
 };
 
 const KOREAN: Words = Words {
@@ -207,4 +212,5 @@ const KOREAN: Words = Words {
     none_is_right: "위의 어느 것도 맞지 않음",
     all_are_right: "위의 것이 모두 맞음",
     name_of: "{} 이름",
+    trigger_of: "{}을(를) 나타내는 낱말",
 };
