@@ -108,7 +108,9 @@ impl Desk {
         let client = Client::replay(AnswerStore::new());
             let requests = loop {
             let sampling = session::sampling(&plan);
-            let team = Team::new(Protocol::Crossagentie, plan.schema().clone(), &client, sampling).recording();
+            let team = Team::new(Protocol::Crossagentie, plan.schema().clone(), &client, sampling)
+                .working(session::working(&plan))
+                .recording();
             team.debate(&documents);
             let requests = team.requests();
             let open: Vec<&StoredRequest> =

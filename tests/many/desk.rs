@@ -108,6 +108,7 @@ impl Desk {
             let mut trace: Value = serde_json::from_str(line).unwrap();
             for turn in trace["turns"].as_array_mut().unwrap() {
                 turn["cost"]["seconds"] = json!(0);
+                turn.as_object_mut().unwrap().remove("retries");
             }
             trace.to_string()
         };
