@@ -21,6 +21,7 @@ pub mod session;
 pub mod shape;
 pub mod shards;
 pub mod tokens;
+pub mod trace;
 pub mod verdict;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -88,6 +89,8 @@ pub enum Verb {
     Convert(convert::Args),
     /// Let the team debate about documents, into traces
     Debate(debate::Args),
+    /// One debate round by round, or what all of them come to
+    Trace(trace::Args),
     /// Filter what the team said into a corpus of templates
     Distill(distill::Args),
     /// Fine-tune the student on the corpus
@@ -168,6 +171,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Run(args) => run::run(args, &cli.common),
         Verb::Convert(args) => convert::run(args, &cli.common),
         Verb::Debate(args) => debate::run(args, &cli.common),
+        Verb::Trace(args) => trace::run(args, &cli.common),
         Verb::Distill(args) => distill::run(args, &cli.common),
         Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Extract(args) => extract::run(args, &cli.common),

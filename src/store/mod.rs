@@ -17,7 +17,7 @@ pub use documents::{
     document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,
 };
 pub use hash::{hash_bytes, hash_file};
-pub use jsonl::{open, read_jsonl, to_jsonl, write_jsonl};
+pub use jsonl::{each_line, open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
 pub use shards::{Shard, answer_logs, find_shards};
 pub use spill::Spill;

@@ -1,6 +1,10 @@
 //! The record of a debate: every turn that was spoken, every conflict and how it ended, and what
 //! stands behind each item of the outcome. Deliberately absent: clients.
 
+pub mod facts;
+pub mod show;
+pub mod stats;
+
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Cost, Document, Prediction, Status};
 use serde::{Deserialize, Serialize};

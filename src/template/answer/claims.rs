@@ -5,7 +5,7 @@
 //! the item with a count; nothing ever gets a default or a neighbour's label.
 
 use super::Dropped;
-use super::item::Pairs;
+use super::item::{Pairs, is_field};
 use super::json::{Node, Notes, Text, Value};
 use super::words::is_placeholder;
 use crate::ie::Schema;
@@ -134,9 +134,11 @@ impl Collector<'_> {
             return None;
         }
         match key.trim().to_lowercase().as_str() {
-            "entities" => Some(Section::Entities),
-            "relations" => Some(Section::Relations),
-            "events" => Some(Section::Events),
+            "entities" | "named_entities" | "实体" | "实体列表" | "命名实体" | "개체" | "개체명" | "개체 목록"
+            | "엔티티" | "엔터티" => Some(Section::Entities),
+            "relations" | "relationships" | "triples" | "triplets" | "关系" | "关系列表" | "三元组" | "관계"
+            | "관계 목록" => Some(Section::Relations),
+            "events" | "事件" | "事件列表" | "이벤트" | "사건" => Some(Section::Events),
             _ => None,
         }
     }
@@ -156,7 +158,7 @@ impl Collector<'_> {
             Value::Map(pairs) => self.map(pairs, node),
             Value::Text(text) if is_placeholder(&text.content) => self.claims.placeholders += 1,
             Value::Text(text) => self.drop(&text.content, "no type"),
-            Value::List(_) => self.drop_node(node, "a list where an item was expected"),
+            Value::List(items) => self.tuple(items, node),
             _ => self.drop_node(node, "not an item"),
         }
     }
@@ -249,6 +251,12 @@ impl Collector<'_> {
                 None if is_placeholder(&text.content) => self.claims.placeholders += 1,
                 None if relation.is_some() => self.drop(&text.content, "a relation needs a head and a tail"),
                 None if event.is_some() => self.drop(&text.content, "an event needs a trigger"),
+                None if !is_field(key) && self.label(Section::Entities, &text.content).is_some() => {
+                    // `{"Ann": "person"}`
+                    self.note("mention as a key");
+                    let label = self.label(Section::Entities, &text.content).unwrap_or_default();
+                    self.claim(label, key, None);
+                }
                 None => self.drop(&text.content, unknown()),
             },
             Value::Map(pairs) => match self.item_kind(pairs) {
@@ -270,6 +278,41 @@ impl Collector<'_> {
                 (None, _) => self.drop_node(node, "not a pair of strings"),
             },
             _ => self.drop_node(node, "not a string"),
+        }
+    }
+}
+
+impl Collector<'_> {
+    /// `("person", "Ann")` or `("Ann", "person")`; `("Ann", "works_for", "Acme")` with its label
+    /// anywhere. Which is the label must be plain from the schema.
+    fn tuple(&mut self, items: &[Node], node: &Node) {
+        let texts: Vec<&Text> = items
+            .iter()
+            .filter_map(|item| match &item.value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            })
+            .collect();
+        let section = match (texts.len() == items.len(), texts.len()) {
+            (true, 2) => Section::Entities,
+            (true, 3) => Section::Relations,
+            _ => return self.drop_node(node, "a list where an item was expected"),
+        };
+        let labels: Vec<Option<String>> = texts.iter().map(|text| self.label(section, &text.content)).collect();
+        let mut known = labels.iter().enumerate().filter_map(|(at, label)| Some((at, label.clone()?)));
+        let (Some((at, label)), None) = (known.next(), known.next()) else {
+            return self.drop_node(node, "which part is the type is not plain");
+        };
+        self.note("tuple in place of an object");
+        let mut rest = texts.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, text)| *text);
+        match (rest.next(), rest.next()) {
+            (Some(text), None) => self.claim(label, text, None),
+            (Some(head), Some(tail)) if !head.spoilt && !tail.spoilt => {
+                let end = |text: &Text| End { text: text.content.clone(), label: None };
+                let (head, tail) = (end(head), end(tail));
+                self.claims.links.push(Link { label, head, tail, confidence: None, bytes: node.bytes.clone() });
+            }
+            _ => self.drop_node(node, "half of a surrogate pair"),
         }
     }
 }

@@ -12,13 +12,13 @@ use std::ops::Range;
 pub(super) enum Found {
     /// Values one after the other (JSON Lines), and whether words stood around them.
     Json { values: Vec<Node>, around: String },
-    /// No JSON: the words.
-    Words(String),
+    /// No JSON: the words, and where they stand.
+    Words(String, Range<usize>),
     /// JSON that breaks or never ends.
     Broken(String),
 }
 
-const REASONING: [&str; 4] = ["think", "thinking", "reasoning", "thought"];
+const REASONING: [&str; 5] = ["think", "thinking", "reasoning", "thought", "analysis"];
 
 /// Finds the JSON of `raw`, adding what it took to `notes`.
 pub(super) fn find(raw: &str, notes: &mut Notes) -> Found {
@@ -117,7 +117,7 @@ fn scan(raw: &str, range: Range<usize>, notes: &mut Notes) -> Found {
     let mut blocks: Vec<(Vec<Node>, Notes)> = Vec::new();
     let (mut at, mut last_end) = (range.start, range.start);
     let mut words = String::new();
-    while let Some(open) = raw[at..range.end].find(['{', '[']).map(|found| at + found) {
+    while let Some(open) = raw[at..range.end].find(['{', '[', '｛', '［']).map(|found| at + found) {
         let (node, made) = match read_either(raw, open..range.end) {
             Ok(read) => read,
             Err(fault) if fault.began => return Found::Broken(broken(raw, &fault)),
@@ -130,7 +130,7 @@ fn scan(raw: &str, range: Range<usize>, notes: &mut Notes) -> Found {
             }
         };
         let between = &raw[last_end..open];
-        let joined = between.chars().all(|c| c.is_whitespace() || c == ',');
+        let joined = between.chars().all(|c| c.is_whitespace() || ",，、".contains(c));
         (at, last_end) = (node.bytes.end, node.bytes.end);
         match blocks.last_mut() {
             Some((values, all)) if joined => {
@@ -144,13 +144,13 @@ fn scan(raw: &str, range: Range<usize>, notes: &mut Notes) -> Found {
         }
     }
     words.push_str(&raw[last_end..range.end]);
-    choose(blocks, words, notes)
+    choose(blocks, words, range, notes)
 }
 
-fn choose(mut blocks: Vec<(Vec<Node>, Notes)>, words: String, notes: &mut Notes) -> Found {
+fn choose(mut blocks: Vec<(Vec<Node>, Notes)>, words: String, range: Range<usize>, notes: &mut Notes) -> Found {
     let Some(at) = blocks.iter().rposition(|(values, _)| values.iter().any(may_answer)).or(blocks.len().checked_sub(1))
     else {
-        return Found::Words(words);
+        return Found::Words(words, range);
     };
     let mut note = |kind, count| *notes.entry(kind).or_default() += count;
     if blocks.len() > 1 {
@@ -171,9 +171,17 @@ fn choose(mut blocks: Vec<(Vec<Node>, Notes)>, words: String, notes: &mut Notes)
 fn may_answer(node: &Node) -> bool {
     match &node.value {
         Value::Map(_) => true,
-        Value::List(items) => items.is_empty() || items.iter().any(|item| matches!(item.value, Value::Map(_))),
+        Value::List(items) => {
+            items.is_empty() || items.iter().any(|item| matches!(item.value, Value::Map(_)) || is_tuple(item))
+        }
         _ => false,
     }
+}
+
+/// Two strings, or three.
+fn is_tuple(node: &Node) -> bool {
+    let Value::List(items) = &node.value else { return false };
+    matches!(items.len(), 2 | 3) && items.iter().all(|item| matches!(item.value, Value::Text(_)))
 }
 
 fn read_either(raw: &str, range: Range<usize>) -> Result<(Node, Notes), Fault> {

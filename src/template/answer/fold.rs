@@ -1,7 +1,7 @@
 //! A text as it is compared when the exact spelling is not found, and the way back.
 //!
-//! Folding takes canonical decomposition, lower case, plain quotes and dashes, single spaces, and
-//! drops soft hyphens and zero-width marks. Every folded symbol knows the bytes it came from, so
+//! Folding takes canonical decomposition, lower case, plain quotes and dashes, half width for full,
+//! single spaces and none between Han or Kana, and drops soft hyphens and zero-width marks. Every folded symbol knows the bytes it came from, so
 //! a match is a span of the original, whatever folding did to lengths.
 
 use std::ops::Range;
@@ -39,6 +39,9 @@ pub(super) fn fold(text: &str) -> Folded {
     for (at, c) in text.char_indices() {
         let place = (at, at + c.len_utf8());
         if c.is_whitespace() {
+            if !after_space && unspaced(text, at, c.len_utf8()) {
+                continue;
+            }
             match symbols.last_mut().filter(|_| after_space) {
                 Some(last) => last.1.1 = place.1,
                 None => symbols.push((' ', place)),
@@ -55,10 +58,23 @@ pub(super) fn fold(text: &str) -> Folded {
     Folded { symbols, places: Places(places) }
 }
 
+/// Whether white space stands between Han or Kana on both sides, where none is needed.
+fn unspaced(text: &str, at: usize, length: usize) -> bool {
+    let glued = |c: char| matches!(u32::from(c), 0x3005..=0x3007 | 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x323af);
+    let after = text[at + length..].chars().next();
+    text[..at].chars().next_back().is_some_and(glued) && after.is_some_and(glued)
+}
+
 fn fold_char(c: char, mut put: impl FnMut(char)) {
     match c {
-        '“' | '”' | '„' | '‟' | '«' | '»' | '〝' | '〞' | '″' => put('"'),
-        '‘' | '’' | '‚' | '‛' | '‹' | '›' | '′' | 'ʼ' | '`' | '´' => put('\''),
+        '！'..='～' if !matches!(c, '＂' | '＇' | '－') => {
+            let half = char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c);
+            put(half.to_ascii_lowercase());
+        }
+        '“' | '”' | '„' | '‟' | '＂' | '「' | '」' | '『' | '』' | '«' | '»' | '〝' | '〞' | '″' => {
+            put('"')
+        }
+        '‘' | '’' | '＇' | '‚' | '‛' | '‹' | '›' | '′' | 'ʼ' | '`' | '´' => put('\''),
         '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' | '﹣' | '－' => put('-'),
         '…' => (0..3).for_each(|_| put('.')),
         'ß' | 'ẞ' => (0..2).for_each(|_| put('s')),

@@ -2,14 +2,136 @@
 
 use super::claims::{Claim, Collector, End, Happening, Link, Section, short};
 use super::json::{Node, Text, Value};
-use super::words::is_placeholder;
+use super::words::{is_nothing_cjk, is_placeholder};
 
-/// Keys that may carry a surface, a label, and the two ends of a relation.
-const TEXT_KEYS: [&str; 4] = ["text", "name", "mention", "entity"];
-const LABEL_KEYS: [&str; 3] = ["type", "label", "entity_type"];
-const HEAD_KEYS: [&str; 2] = ["head", "subject"];
-const TAIL_KEYS: [&str; 2] = ["tail", "object"];
-const LINK_KEYS: [&str; 4] = ["type", "label", "relation", "predicate"];
+/// Keys that may carry a surface, a label, and the two ends of a relation, in the order in which
+/// they are looked for; case, spaces, `_` and `-` do not count.
+const TEXT_KEYS: [&str; 24] = [
+    "text",
+    "name",
+    "mention",
+    "entity",
+    "word",
+    "span",
+    "surface",
+    "value",
+    "entitytext",
+    "entityname",
+    "文本",
+    "名称",
+    "实体",
+    "实体名称",
+    "实体名",
+    "实体文本",
+    "提及",
+    "텍스트",
+    "이름",
+    "개체",
+    "개체명",
+    "엔티티",
+    "엔터티",
+    "언급",
+];
+const LABEL_KEYS: [&str; 22] = [
+    "type",
+    "label",
+    "entitytype",
+    "category",
+    "class",
+    "tag",
+    "entitygroup",
+    "entitylabel",
+    "类型",
+    "类别",
+    "标签",
+    "实体类型",
+    "实体类别",
+    "유형",
+    "타입",
+    "라벨",
+    "레이블",
+    "종류",
+    "개체유형",
+    "엔티티유형",
+    "엔터티유형",
+    "사건유형",
+];
+const HEAD_KEYS: [&str; 15] = [
+    "head",
+    "subject",
+    "headentity",
+    "subj",
+    "source",
+    "from",
+    "头实体",
+    "头",
+    "主体",
+    "主语",
+    "머리",
+    "헤드",
+    "주어",
+    "주체",
+    "머리개체",
+];
+const TAIL_KEYS: [&str; 15] = [
+    "tail",
+    "object",
+    "tailentity",
+    "obj",
+    "target",
+    "to",
+    "尾实体",
+    "尾",
+    "客体",
+    "宾语",
+    "꼬리",
+    "테일",
+    "목적어",
+    "객체",
+    "꼬리개체",
+];
+/// Of these one alone says nothing: a source or a target may be a remark.
+const WEAK_ENDS: [&str; 4] = ["source", "from", "target", "to"];
+const LINK_KEYS: [&str; 20] = [
+    "type",
+    "label",
+    "relation",
+    "predicate",
+    "relationtype",
+    "relationship",
+    "rel",
+    "关系类型",
+    "关系",
+    "谓词",
+    "谓语",
+    "类型",
+    "类别",
+    "标签",
+    "관계유형",
+    "관계",
+    "유형",
+    "타입",
+    "라벨",
+    "서술어",
+];
+const EVENT_KEYS: [&str; 12] = [
+    "type",
+    "label",
+    "eventtype",
+    "event",
+    "类型",
+    "类别",
+    "事件类型",
+    "유형",
+    "타입",
+    "이벤트유형",
+    "사건유형",
+    "라벨",
+];
+const TRIGGER_KEYS: [&str; 5] = ["trigger", "triggerword", "触发词", "트리거", "촉발어"];
+const ARGUMENT_KEYS: [&str; 6] = ["arguments", "roles", "论元", "参数", "논항", "인자"];
+const ROLE_KEYS: [&str; 5] = ["role", "角色", "论元角色", "역할", "논항역할"];
+const CONFIDENCE_KEYS: [&str; 5] = ["confidence", "置信度", "신뢰도", "확신도", "score"];
 
 /// The members of an object.
 pub(super) type Pairs = [(Text, Node)];
@@ -17,14 +139,18 @@ pub(super) type Pairs = [(Text, Node)];
 impl Collector<'_> {
     /// What a map is an item of, by its keys; `None` if its keys are labels or sections.
     pub fn item_kind(&mut self, pairs: &Pairs) -> Option<Section> {
-        if field(pairs, &HEAD_KEYS).is_some() || field(pairs, &TAIL_KEYS).is_some() {
-            let (key, _) = pairs.iter().find(|(key, _)| HEAD_KEYS.iter().chain(&TAIL_KEYS).any(|k| is_key(key, k)))?;
+        let strong =
+            |key: &Text, names: &[&str]| names.iter().any(|name| is_key(key, name) && !WEAK_ENDS.contains(name));
+        let both = field(pairs, &HEAD_KEYS).is_some() && field(pairs, &TAIL_KEYS).is_some();
+        let end = |key: &Text| strong(key, &HEAD_KEYS) || strong(key, &TAIL_KEYS);
+        let weak = |key: &Text| both && WEAK_ENDS.iter().any(|name| is_key(key, name));
+        if let Some((key, _)) = pairs.iter().find(|(key, _)| end(key) || weak(key)) {
             return (!self.is_label(&key.content)).then_some(Section::Relations);
         }
-        if let Some((key, _)) = pairs.iter().find(|(key, _)| is_key(key, "trigger")) {
+        if let Some((key, _)) = pairs.iter().find(|(key, _)| TRIGGER_KEYS.iter().any(|name| is_key(key, name))) {
             return (!self.is_label(&key.content)).then_some(Section::Events);
         }
-        let (key, value) = pairs.iter().find(|(key, _)| TEXT_KEYS.iter().any(|k| is_key(key, k)))?;
+        let (key, value) = TEXT_KEYS.iter().find_map(|name| pairs.iter().find(|(key, _)| is_key(key, name)))?;
         let typed = field(pairs, &LABEL_KEYS).is_some();
         let scalar = !matches!(value.value, Value::List(_) | Value::Map(_));
         (scalar && (typed || !self.is_label(&key.content))).then_some(Section::Entities)
@@ -41,7 +167,11 @@ impl Collector<'_> {
         if doubled(pairs) {
             return self.drop_node(node, "a key is given twice");
         }
-        let keys: &[&str] = if section == Section::Relations { &LINK_KEYS } else { &LABEL_KEYS };
+        let keys: &[&str] = match section {
+            Section::Entities => &LABEL_KEYS,
+            Section::Relations => &LINK_KEYS,
+            Section::Events => &EVENT_KEYS,
+        };
         let own = field(pairs, keys);
         let label = match (own.map(|node| &node.value), group) {
             (Some(Value::Text(text)), _) => {
@@ -52,7 +182,7 @@ impl Collector<'_> {
             (None | Some(Value::Null), None) => Err("no type".to_owned()),
             (Some(_), _) => Err("the type is not a string".to_owned()),
         };
-        let confidence = field(pairs, &["confidence"]).and_then(|node| self.confidence(node));
+        let confidence = field(pairs, &CONFIDENCE_KEYS).and_then(|node| self.confidence(node));
         match section {
             Section::Entities => self.entity(pairs, node, label, confidence),
             Section::Relations => self.relation(pairs, node, label, confidence),
@@ -73,6 +203,10 @@ impl Collector<'_> {
     pub fn claim(&mut self, label: String, text: &Text, confidence: Option<f64>) {
         if text.spoilt {
             return self.drop(&text.content, "half of a surrogate pair");
+        }
+        if is_nothing_cjk(&text.content) {
+            self.claims.placeholders += 1;
+            return;
         }
         let claim = Claim { label, text: text.content.clone(), confidence, bytes: text.bytes.clone() };
         self.claims.entities.push(claim);
@@ -116,17 +250,17 @@ impl Collector<'_> {
             Ok(label) => label,
             Err(reason) => return self.drop_node(node, reason),
         };
-        let Some(trigger) = field(pairs, &["trigger"]).and_then(surface) else {
+        let Some(trigger) = field(pairs, &TRIGGER_KEYS).and_then(surface) else {
             return self.drop_node(node, "an event needs a trigger");
         };
         let mut arguments = Vec::new();
-        match field(pairs, &["arguments", "roles"]).map(|node| &node.value) {
+        match field(pairs, &ARGUMENT_KEYS).map(|node| &node.value) {
             None | Some(Value::Null) => {}
             Some(Value::List(items)) => {
                 for item in items {
                     let parts = match &item.value {
                         Value::Map(pairs) => {
-                            field(pairs, &["role"]).and_then(surface).zip(field(pairs, &TEXT_KEYS).and_then(surface))
+                            field(pairs, &ROLE_KEYS).and_then(surface).zip(field(pairs, &TEXT_KEYS).and_then(surface))
                         }
                         _ => None,
                     };
@@ -187,7 +321,15 @@ impl Collector<'_> {
 }
 
 fn is_key(key: &Text, name: &str) -> bool {
-    key.content.trim().eq_ignore_ascii_case(name)
+    let written =
+        key.content.chars().filter(|c| !c.is_whitespace() && !"_-".contains(*c)).map(|c| c.to_ascii_lowercase());
+    written.eq(name.chars())
+}
+
+/// Whether a key names a part of an item.
+pub(super) fn is_field(key: &Text) -> bool {
+    let parts = [&TEXT_KEYS[..], &LABEL_KEYS, &HEAD_KEYS, &TAIL_KEYS, &LINK_KEYS, &EVENT_KEYS, &CONFIDENCE_KEYS];
+    parts.into_iter().flatten().any(|name| is_key(key, name))
 }
 
 /// The value of the first of `names` that is there.
@@ -209,6 +351,6 @@ fn surface(node: &Node) -> Option<String> {
 
 /// Whether an item names one of its own keys twice, so that it is two items in one.
 fn doubled(pairs: &Pairs) -> bool {
-    let known = TEXT_KEYS.iter().chain(&LINK_KEYS).chain(&HEAD_KEYS).chain(&TAIL_KEYS).chain(&["trigger"]);
+    let known = TEXT_KEYS.iter().chain(&LINK_KEYS).chain(&HEAD_KEYS).chain(&TAIL_KEYS).chain(&TRIGGER_KEYS);
     known.into_iter().any(|name| pairs.iter().filter(|(key, _)| is_key(key, name)).count() > 1)
 }

@@ -60,6 +60,7 @@ pub(super) enum Place {
     Key,
     InMap,
     InList,
+    InTuple,
     Top,
 }
 
@@ -84,6 +85,16 @@ pub(super) fn read_value(raw: &str, range: Range<usize>, notes: Option<&mut Note
     Ok(node)
 }
 
+/// Reads the tuple at the start of `raw[range]`, with repairs.
+pub(super) fn read_tuple(raw: &str, range: Range<usize>, notes: &mut Notes) -> Result<Node, Fault> {
+    let raw = &raw[..range.end];
+    let mut reader =
+        Reader { raw, at: range.start, open: vec![], began: false, lenient: true, notes: std::mem::take(notes) };
+    let node = reader.value(Place::InList)?;
+    *notes = reader.notes;
+    Ok(node)
+}
+
 /// Reads `raw[range]` as one strict JSON text with nothing but white space around it.
 pub(super) fn read_strict(raw: &str, range: Range<usize>) -> Result<Node, Fault> {
     let node = read_value(raw, range.clone(), None)?;
@@ -104,7 +115,7 @@ pub(super) struct Reader<'a> {
     /// The next byte.
     pub at: usize,
     /// Open brackets, innermost last.
-    open: Vec<u8>,
+    pub open: Vec<u8>,
     /// Enough was read to be sure that this is meant as JSON.
     pub began: bool,
     /// Whether repairs are made.
@@ -139,9 +150,15 @@ impl Reader<'_> {
             }
             match self.peek() {
                 Some(c) if c.is_whitespace() || c == '\u{feff}' => self.at += c.len_utf8(),
-                Some('/') if self.raw[self.at..].starts_with("//") => {
+                Some('#' | '/') if starts_comment(&self.raw[self.at..]) => {
                     self.note("comment");
-                    self.at = self.raw[self.at..].find('\n').map_or(self.raw.len(), |line| self.at + line);
+                    let rest = &self.raw[self.at..];
+                    let end = if rest.starts_with("/*") { rest.find("*/").map(|at| at + 2) } else { rest.find('\n') };
+                    self.at = end.map_or(self.raw.len(), |end| self.at + end);
+                }
+                Some('.' | '…') if !self.open.is_empty() && ellipsis(&self.raw[self.at..]) > 0 => {
+                    self.note("ellipsis removed");
+                    self.at += ellipsis(&self.raw[self.at..]);
                 }
                 _ => return Ok(()),
             }
@@ -152,9 +169,13 @@ impl Reader<'_> {
         let start = self.at;
         let value = match self.peek() {
             Some('{') => self.map()?,
-            Some('[') => self.list()?,
+            Some('[') => self.list(b'[')?,
             Some('"') => Value::Text(self.text('"', place)?),
+            Some('｛') if self.lenient => self.map()?,
+            Some('［') if self.lenient => self.list(b'[')?,
+            Some('(' | '（') if self.lenient && place != Place::Top => self.list(b'(')?,
             Some(c) if self.lenient && is_quote(c) => Value::Text(self.text(c, place)?),
+            Some(c) if place == Place::InTuple && self.lenient && !closes_tuple(c) => self.bare(),
             Some(c) if c.is_ascii_alphanumeric() || "-+.".contains(c) => self.scalar(place)?,
             Some(_) => return self.fault("no value"),
             None => return self.fault("no value"),
@@ -168,16 +189,33 @@ impl Reader<'_> {
             return self.fault("brackets nested deeper than 64");
         }
         self.open.push(bracket);
-        self.at += 1;
+        match self.peek() {
+            Some(c) if c.is_ascii() => self.at += 1,
+            Some(c) => self.wide(c),
+            None => {}
+        }
         self.space()
     }
 
+    /// Steps over a full-width bracket, comma or colon.
+    fn wide(&mut self, c: char) {
+        self.note("full-width punctuation");
+        self.at += c.len_utf8();
+    }
+
     /// Whether the container that was opened with `own` ends here; consumes its bracket.
-    fn leaves(&mut self, own: u8, close: u8) -> bool {
-        let Some(byte) = self.byte() else { return false };
-        if byte == close {
-            self.at += 1;
-        } else if self.lenient && (byte == b']' || byte == b'}') && self.open.contains(&(byte - 2)) && byte - 2 != own {
+    fn leaves(&mut self, own: u8) -> bool {
+        let Some((c, opener)) = self.peek().and_then(|c| Some((c, opener(c)?))) else { return false };
+        if !c.is_ascii() && !self.lenient {
+            return false;
+        }
+        if opener == own {
+            if c.is_ascii() {
+                self.at += 1;
+            } else {
+                self.wide(c);
+            }
+        } else if self.lenient && self.open.contains(&opener) {
             self.note("missing closing bracket"); // the outer container takes the bracket
         } else {
             return false;
@@ -189,57 +227,90 @@ impl Reader<'_> {
     fn map(&mut self) -> Result<Value, Fault> {
         self.enter(b'{')?;
         let mut pairs = Vec::new();
-        if self.leaves(b'{', b'}') {
+        if self.leaves(b'{') {
             return Ok(Value::Map(pairs));
         }
         loop {
+            let start = self.at;
             let key = self.key()?;
+            let node = start..self.at;
             self.space()?;
-            if self.byte() != Some(b':') {
-                return self.fault("expected \":\" after a key");
+            match self.peek() {
+                Some(':') => self.at += 1,
+                Some('：') if self.lenient => self.wide('：'),
+                Some(',' | '，' | '}' | '｝') if self.lenient && pairs.is_empty() && key.bytes != node => {
+                    return self.set(Node { value: Value::Text(key), bytes: node });
+                }
+                _ => return self.fault("expected \":\" after a key"),
             }
             self.began = true;
-            self.at += 1;
             self.space()?;
             let node = self.value(Place::InMap)?;
             pairs.push((key, node));
-            if self.separator(b'{', b'}')? {
+            if self.separator(b'{')? {
                 return Ok(Value::Map(pairs));
             }
         }
     }
 
-    fn list(&mut self) -> Result<Value, Fault> {
-        self.enter(b'[')?;
+    /// Python's `{'a', 'b'}`, its first member read.
+    fn set(&mut self, first: Node) -> Result<Value, Fault> {
+        self.note("Python set");
+        let mut items = vec![first];
+        while !self.separator(b'{')? {
+            items.push(self.value(Place::InList)?);
+        }
+        Ok(Value::List(items))
+    }
+
+    /// A list, or a tuple where it opens with a round bracket.
+    fn list(&mut self, own: u8) -> Result<Value, Fault> {
+        let place = if own == b'(' { Place::InTuple } else { Place::InList };
+        self.enter(own)?;
         let mut items = Vec::new();
-        if self.leaves(b'[', b']') {
+        if own == b'(' {
+            self.note("Python tuple");
+        }
+        if self.leaves(own) {
             return Ok(Value::List(items));
         }
         loop {
-            items.push(self.value(Place::InList)?);
-            if self.separator(b'[', b']')? {
+            items.push(self.value(place)?);
+            if self.separator(own)? {
                 return Ok(Value::List(items));
             }
         }
     }
 
+    /// A member of a tuple without quotes, up to the next comma or bracket: `(PER, Ann Lee)`.
+    fn bare(&mut self) -> Value {
+        let rest = &self.raw[self.at..];
+        let length = rest.find(closes_tuple).unwrap_or(rest.len());
+        let content = rest[..length].trim_end();
+        let bytes = self.at..self.at + content.len();
+        self.at += length;
+        match content {
+            "None" | "null" => Value::Null,
+            _ if is_number(content) => Value::Number(content.to_owned()),
+            _ => Value::Text(Text { content: content.to_owned(), bytes, spoilt: false }),
+        }
+    }
+
     /// Reads what stands between two members; true at the end of the container.
-    fn separator(&mut self, own: u8, close: u8) -> Result<bool, Fault> {
+    fn separator(&mut self, own: u8) -> Result<bool, Fault> {
         self.space()?;
-        if self.leaves(own, close) {
+        if self.leaves(own) {
             return Ok(true);
         }
         match self.peek() {
-            Some(',') => {
-                self.at += 1;
+            Some(c) if self.comma(c) => {
                 self.space()?;
-                while self.lenient && self.byte() == Some(b',') {
+                while self.lenient && self.peek().is_some_and(|c| self.comma(c)) {
                     self.note("doubled comma");
-                    self.at += 1;
                     self.space()?;
                 }
-                let ended = self.lenient && self.leaves(own, close);
-                if ended {
+                let ended = self.lenient && self.leaves(own);
+                if ended && own != b'(' {
                     self.note("trailing comma");
                 }
                 Ok(ended)
@@ -250,6 +321,16 @@ impl Reader<'_> {
             }
             _ => self.fault("expected \",\" or a closing bracket"),
         }
+    }
+
+    /// Steps over a comma.
+    fn comma(&mut self, c: char) -> bool {
+        match c {
+            ',' => self.at += 1,
+            '，' | '、' if self.lenient => self.wide(c),
+            _ => return false,
+        }
+        true
     }
 
     fn key(&mut self) -> Result<Text, Fault> {
@@ -294,7 +375,32 @@ impl Reader<'_> {
 }
 
 pub(super) fn is_quote(c: char) -> bool {
-    matches!(c, '"' | '\'' | '“' | '”' | '„' | '‟')
+    matches!(c, '"' | '\'' | '“' | '”' | '„' | '‟' | '‘' | '’' | '＂' | '＇' | '「' | '『')
+}
+
+/// The bracket that `c` closes.
+pub(super) fn opener(c: char) -> Option<u8> {
+    match c {
+        '}' | '｝' => Some(b'{'),
+        ']' | '］' => Some(b'['),
+        ')' | '）' => Some(b'('),
+        _ => None,
+    }
+}
+
+/// What ends a member of a tuple that has no quotes.
+fn closes_tuple(c: char) -> bool {
+    ",，、()（）[]{}\n".contains(c)
+}
+
+/// Whether a comment starts here: `//`, `/*`, or Python's.
+pub(super) fn starts_comment(rest: &str) -> bool {
+    rest.starts_with("//") || rest.starts_with("/*") || rest.starts_with('#')
+}
+
+/// Bytes of `...` or `…` at the start.
+pub(super) fn ellipsis(rest: &str) -> usize {
+    ["...", "……", "…"].into_iter().find(|dots| rest.starts_with(dots)).map_or(0, str::len)
 }
 
 /// Bytes of the word at the start of `rest`.

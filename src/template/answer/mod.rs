@@ -11,7 +11,11 @@
 //!   "trigger","arguments":[{"role","text"}]}]}`; `label` and `entity_type` stand for `type`,
 //!   `name`, `mention` and `entity` for `text`, `subject` and `object` for the two ends;
 //! - bare lists of such objects, one such object, JSON Lines, all of these under one wrapper key;
-//! - "nothing" as `{}`, `[]`, null lists, `None`, `NO`, `No entities found.`, or an item whose
+//! - the same with single, typographic, full-width or corner quotes, full-width brackets, commas and
+//!   colons, Python's tuples and sets, comments and ellipses; keys in Chinese and Korean; one more
+//!   time inside a JSON string; pairs and triples in which one part is a label of the schema:
+//!   `("person","Ann")`, `(Ann, works_for, Acme)`; lines such as `person: Ann, Bob`;
+//! - "nothing" as `{}`, `[]`, null lists, `None`, `NO`, `No entities found.`, `没有实体`, `없음`, or an item whose
 //!   text is such a word and whose label is none.
 //!
 //! An unknown label, a missing type, a text that is not in the document (see `ground`): the item
@@ -31,6 +35,7 @@ mod claims;
 mod event;
 mod find;
 mod fold;
+mod forms;
 mod grammar;
 mod ground;
 mod item;
@@ -191,7 +196,7 @@ pub fn read_relations(raw: &str, finish: Finish, schema: &Schema, entities: &[En
     RelationReading {
         status,
         relations,
-        provenance: provenance.into_iter().map(Some).collect(),
+        provenance: provenance.into_iter().map(|bytes| Some(bytes).filter(|bytes| !bytes.is_empty())).collect(),
         absent,
         repairs,
         dropped,
@@ -245,20 +250,50 @@ fn hear_noting(raw: &str, finish: Finish, schema: &Schema, notes: &mut Notes) ->
     }
     let (values, around) = match find(raw, notes) {
         Found::Broken(error) => return Err((Status::Failed, error)),
-        Found::Words(words) => return Err(spoken(&words)),
+        Found::Words(words, range) => {
+            let said = spoken(&words);
+            let values = match said.0 {
+                Status::Failed => forms::forms(raw, range, &mut |word| is_label(schema, word), notes),
+                _ => vec![],
+            };
+            if values.is_empty() {
+                return Err(said);
+            }
+            (values, String::new())
+        }
         Found::Json { values, around } => (values, around),
     };
     if let [json::Node { value: json::Value::Text(text), .. }] = values.as_slice() {
-        return Err(spoken(&text.content));
+        return quoted(&text.content, schema, notes);
     }
     let claims = collect(raw, &values, schema, notes);
     let nothing = claims.entities.is_empty() && claims.links.is_empty() && claims.happenings.is_empty();
-    if nothing && words::refuses(&around) {
+    if nothing && words::refuses(&around) && !words::says_nothing(&around) {
         return Err((Status::Refused, short(around.trim())));
     }
     if claims.placeholders > 0 {
         *notes.entry("placeholder for nothing removed").or_default() += claims.placeholders;
     }
+    Ok(claims)
+}
+
+fn is_label(schema: &Schema, word: &str) -> bool {
+    schema.entity_label(word).or(schema.relation_label(word)).is_some()
+}
+
+/// A whole answer inside a JSON string: words, or JSON that was encoded twice. Its claims have no
+/// place in the raw answer.
+fn quoted(content: &str, schema: &Schema, notes: &mut Notes) -> Result<Claims, (Status, String)> {
+    let mut inner = Notes::new();
+    let values = match find(content, &mut inner) {
+        Found::Json { values, .. } if !matches!(values[..], [json::Node { value: json::Value::Text(_), .. }]) => values,
+        _ => return Err(spoken(content)),
+    };
+    inner.into_iter().for_each(|(kind, count)| *notes.entry(kind).or_default() += count);
+    *notes.entry("JSON inside a string").or_default() += 1;
+    let mut claims = collect(content, &values, schema, notes);
+    claims.entities.iter_mut().for_each(|claim| claim.bytes = 0..0);
+    claims.links.iter_mut().for_each(|link| link.bytes = 0..0);
     Ok(claims)
 }
 
@@ -293,7 +328,7 @@ fn placed(claims: &[Claim], text: &str, dropped: &mut Vec<Dropped>) -> (Vec<Enti
             let confidence = link::said(claim.confidence);
             let surface = mark.span.slice(text).to_owned();
             let entity = Entity { label: claim.label.clone(), text: surface, span: Some(mark.span), confidence };
-            (entity, Some(claim.bytes.clone()))
+            (entity, Some(claim.bytes.clone()).filter(|bytes| !bytes.is_empty()))
         })
         .unzip()
 }

@@ -1,6 +1,6 @@
 //! Strings of an answer's JSON: escapes, and where a string ends whose quotes were not escaped.
 
-use super::json::{Fault, Place, Reader, Text, is_number, is_quote, word_length};
+use super::json::{Fault, Place, Reader, Text, ellipsis, is_number, is_quote, opener, starts_comment, word_length};
 
 /// How far a look ahead for a key goes, in characters.
 const LOOK_AHEAD: usize = 200;
@@ -24,7 +24,9 @@ impl Reader<'_> {
                 continue;
             }
             let after = self.at + c.len_utf8();
-            if c == quote || (self.lenient && place != Place::Top && closes(quote, c, opened)) {
+            if (c == quote && !matches!(quote, '「' | '『'))
+                || (self.lenient && place != Place::Top && closes(quote, c, opened))
+            {
                 if !self.lenient || self.string_ends(after, place) {
                     if c != quote && quote == '"' {
                         self.note("typographic quotes for JSON's own");
@@ -103,20 +105,29 @@ impl Reader<'_> {
         let broken_line = self.raw[after..self.raw.len() - rest.len()].contains('\n');
         let Some(next) = rest.chars().next() else { return true };
         match (place, next) {
-            (Place::Key, _) => next == ':',
+            (Place::Key, ':' | '：' | '}' | '｝') => true,
+            // Python's set has members where a map has keys.
+            (Place::Key, ',' | '，') => rest[next.len_utf8()..].trim_start().starts_with(is_quote),
+            (Place::Key, _) => false,
             (Place::Top, _) => true,
-            (_, '}' | ']') => true,
-            (_, ',') => {
-                let rest = rest[1..].trim_start();
+            (_, '}' | ']' | '｝' | '］') => true,
+            (_, ')' | '）') => self.open.contains(&b'('),
+            (_, ',' | '，' | '、') => {
+                let rest = rest[next.len_utf8()..].trim_start();
                 match rest.chars().next() {
-                    None | Some('}' | ']') => true,
+                    None => true,
+                    Some(c) if opener(c).is_some() => true,
+                    Some(_) if starts_comment(rest) || ellipsis(rest) > 0 => true,
                     Some(_) if place == Place::InMap => starts_key(rest),
-                    Some(c) => is_quote(c) || c.is_ascii_alphanumeric() && starts_scalar(rest) || "{[-,".contains(c),
+                    Some(_) if place == Place::InTuple && next == ',' => true,
+                    Some(c) => {
+                        is_quote(c) || c.is_ascii_alphanumeric() && starts_scalar(rest) || "{[(-,｛［（".contains(c)
+                    }
                 }
             }
-            (_, '/') => rest.starts_with("//"),
+            (_, '/' | '#') => starts_comment(rest),
             (Place::InMap, _) => is_quote(next) && starts_key(rest),
-            (Place::InList, _) => broken_line && is_quote(next),
+            (Place::InList | Place::InTuple, _) => broken_line && is_quote(next),
         }
     }
 }
@@ -131,6 +142,10 @@ fn closes(quote: char, c: char, opened: bool) -> bool {
     match quote {
         '"' => matches!(c, '”' | '“') && !opened,
         '\'' => false,
+        '＂' => c == '"',
+        '「' => c == '」',
+        '『' => c == '』',
+        '‘' | '’' | '＇' => matches!(c, '’' | '‘' | '\'' | '＇'),
         _ => matches!(c, '”' | '“' | '"'),
     }
 }
@@ -143,10 +158,10 @@ fn starts_key(rest: &str) -> bool {
         let inside = &rest[first.len_utf8()..];
         let inside = &inside[..near(inside)];
         let end = inside.char_indices().find(|&(_, c)| c == first || closes(first, c, false));
-        return end.is_some_and(|(at, c)| inside[at + c.len_utf8()..].trim_start().starts_with(':'));
+        return end.is_some_and(|(at, c)| inside[at + c.len_utf8()..].trim_start().starts_with([':', '：']));
     }
     let length = word_length(&rest[..near(rest)]);
-    length > 0 && rest[length..].trim_start().starts_with(':')
+    length > 0 && rest[length..].trim_start().starts_with([':', '：'])
 }
 
 /// Whether a number or literal stands at the start of `rest`.

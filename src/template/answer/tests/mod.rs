@@ -5,6 +5,7 @@
 mod cases;
 mod grammar;
 mod grounding;
+mod languages;
 mod links;
 mod properties;
 mod repairs;
