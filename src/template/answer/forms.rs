@@ -18,7 +18,10 @@ pub(super) fn forms(
     notes: &mut Notes,
 ) -> Vec<Node> {
     let tuples = tuples(raw, range.clone(), is_label, notes);
-    if tuples.is_empty() { lines(raw, range, is_label, notes) } else { tuples }
+    if tuples.is_empty() {
+        return lines(raw, range, is_label, notes);
+    }
+    vec![Node { value: Value::List(tuples), bytes: range }]
 }
 
 fn tuples(raw: &str, range: Range<usize>, is_label: &mut dyn FnMut(&str) -> bool, notes: &mut Notes) -> Vec<Node> {

@@ -224,6 +224,8 @@ pub(super) fn is_nothing_cjk(text: &str) -> bool {
 
 /// Whether a sentence in Chinese or Korean says that nothing is there.
 fn says_nothing_cjk(said: &str) -> bool {
+    // "Sorry, but" is no exception.
+    let said = said.strip_prefix("죄송하지만").unwrap_or(said).trim();
     let any_of = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if said.is_ascii() || said.contains([':', '：', '\n']) || said.chars().count() > 60 || any_of(&MORE) {
         return false;
