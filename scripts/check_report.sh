@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Opens a run's report in a real browser: it must show its table and both plots, ask the network for
-# nothing, and not be wider than a phone.
+# Opens a run's report in a real browser: it must show its tables, plots and hardest documents, ask the
+# network for nothing, and not be wider than a phone.
 #
 #   scripts/check_report.sh RUN_DIRECTORY
 set -euo pipefail
@@ -20,10 +20,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --user-data-dir="$work/data" --dump-dom "file://$page" >"$work/dom.html" 2>/dev/null
-for wanted in '<table' '<caption' '<svg' '<title' 'crossagentie' 'student'; do
+for wanted in '<table' '<caption' '<svg' '<title' 'crossagentie' 'student' \
+    'id="verdict"' 'id="economics"' 'id="errors-made"' 'id="hardest"' '<details' 'class="frontier"'; do
     grep -q "$wanted" "$work/dom.html" || fail "the page in the browser has no $wanted"
 done
-[ "$(grep -o '<svg' "$work/dom.html" | wc -l)" -ge 2 ] || fail "fewer than two plots"
+[ "$(grep -o '<svg' "$work/dom.html" | wc -l)" -ge 4 ] || fail "fewer than four plots"
 scripts/shot.sh "$page" "$work/shot" >/dev/null
 for picture in desk desk-dark phone phone-dark; do
     [ "$(stat -c %s "$work/shot-$picture.png")" -gt 20000 ] || fail "the $picture picture is blank"

@@ -251,10 +251,8 @@ fn transition(from: &str, to: &str, a: &[Aligned<'_>], b: &[Aligned<'_>]) -> Tra
                 false => *found.withdrawn.entry(*kind).or_default() += 1,
             }
         }
-        for (answer, kind) in b.wrong.iter().filter(|(answer, _)| !a.wrong.contains_key(*answer)) {
-            let _ = answer;
-            *found.introduced.entry(*kind).or_default() += 1;
-        }
+        let new = b.wrong.iter().filter(|(answer, _)| !a.wrong.contains_key(*answer));
+        new.for_each(|(_, kind)| *found.introduced.entry(*kind).or_default() += 1);
     }
     found
 }

@@ -248,7 +248,13 @@ struct Sample {
 
 impl Sample {
     fn of(scored: &[Scored], how: Resampling) -> Sample {
-        let counted = |measure: &Measure| scored.iter().any(|one| !measure.counts(&one.total).is_empty());
+        // Events that no system was made for are nothing to compare, though the gold may hold some.
+        let counted = |measure: &Measure| {
+            scored.iter().map(|one| measure.counts(&one.total)).any(|counts| match measure {
+                Measure::Entities | Measure::Relations => !counts.is_empty(),
+                Measure::Triggers | Measure::Arguments => counts.tp > 0,
+            })
+        };
         let measures: Vec<Measure> = Measure::ALL.into_iter().filter(counted).collect();
         let sets: Vec<Vec<Counts>> =
             scored.iter().flat_map(|one| measures.iter().map(|measure| each(one, *measure))).collect();
@@ -292,7 +298,10 @@ fn tests(scored: &[Scored], sample: &Sample, at: usize, base: usize, how: Resamp
                 scored.documents.iter().map(|scores| one(scores).unwrap_or_default()).collect()
             };
             let [own, reference] = [own, reference].map(of);
-            Question { measure, label: Some(label), own, reference, interval: None }.answer(how, delta)
+            // A type that neither finds tells nothing.
+            let found = [&own, &reference].iter().any(|set| set.iter().any(|counts| counts.tp > 0));
+            found
+                .then(|| Question { measure, label: Some(label), own, reference, interval: None }.answer(how, delta))?
         })
     });
     together.chain(by_type).collect()

@@ -18,7 +18,9 @@ fn document(hard: &Hard, open: bool) -> String {
     let mut columns = reading("Gold", "", &hard.text, &hard.gold, |_| "gold", &[]);
     for answer in &hard.answers {
         let given = keys(&answer.entities);
-        let missed: Vec<&EntityRecord> = hard.gold.iter().filter(|one| !given.contains(&key(one))).collect();
+        // A wrong type is marked where it stands; missed is what has no answer on its span.
+        let placed = |gold: &EntityRecord| given.iter().any(|one| (one.0, one.1) == (gold.start, gold.end));
+        let missed: Vec<&EntityRecord> = hard.gold.iter().filter(|one| !placed(one)).collect();
         let right = |one: &EntityRecord| if gold.contains(&key(one)) { "right" } else { "wrong" };
         columns += &reading(&answer.system, &told(answer), &hard.text, &answer.entities, right, &missed);
     }
