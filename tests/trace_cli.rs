@@ -57,7 +57,8 @@ const TEXT: &str = "王芳在北京大学工作。김민수는 삼성전자에�
 
 /// Three agents, three rounds; the second round retypes one mention, adds one and takes one out.
 fn rounds() -> (String, String) {
-    let (person, school, firm) = (entity("인물", "김민수", 10), entity("组织", "北京大学", 3), entity("조직", "삼성전자", 15));
+    let (person, school, firm) =
+        (entity("인물", "김민수", 10), entity("组织", "北京大学", 3), entity("조직", "삼성전자", 15));
     let mut failed = turn("collaboration", "NER", 2, &[]);
     failed["status"] = "failed".into();
     failed["error"] = "the answer is blank".into();
@@ -100,8 +101,12 @@ fn a_debate_is_shown_round_by_round_with_what_changed() {
     assert!(!shown.contains('\u{1b}'), "colour on a terminal only");
     let raw = desk.ok(&["trace", "show", "t.jsonl", "--raw"]);
     assert!(raw.contains("raw: raw of NER 0") && !shown.contains("raw of"));
-    let told: Value = serde_json::from_str(&desk.ok(&["trace", "show", "t.jsonl", "--json", "--gold", "gold.jsonl"])).unwrap();
-    assert_eq!(told["turns"][2]["items"][0], json!({"item": "组织 \"北京大学\"", "change": "retyped", "was": "地点", "right": true}));
+    let told: Value =
+        serde_json::from_str(&desk.ok(&["trace", "show", "t.jsonl", "--json", "--gold", "gold.jsonl"])).unwrap();
+    assert_eq!(
+        told["turns"][2]["items"][0],
+        json!({"item": "组织 \"北京大学\"", "change": "retyped", "was": "地点", "right": true})
+    );
     assert_eq!(told["stands"][1]["delta"], 1);
     assert_eq!(told["missed"], json!(["人物 \"王芳\""]));
 }
@@ -121,14 +126,20 @@ fn the_counts_of_a_debate_are_those_of_a_count_by_hand() {
         first.as_object_mut().unwrap().remove(scores);
     }
     assert_eq!(first, flips);
-    assert_eq!(told["stages"][0]["kinds"], json!({"right": 1, "wrong_type": 1, "boundary": 0, "spurious": 0, "missing": 1}));
+    assert_eq!(
+        told["stages"][0]["kinds"],
+        json!({"right": 1, "wrong_type": 1, "boundary": 0, "spurious": 0, "missing": 1})
+    );
     // 2 right of 2 found, 3 in the gold: F1 = 4/5.
     assert_eq!(told["stages"][1]["entities"]["f1"], 0.8);
     // 8 turns of 100 and 10 tokens: 8 (100 · 1 + 10 · 10) / 10^6.
     assert_eq!(told["spent"]["money"], 0.0016);
     assert_eq!(told["per_accepted_fact"]["tokens"], 220.0);
     // Round 1: one pair, apart, of two options: (0 - 1/2) / (1 - 1/2).
-    assert_eq!((&told["ballots"]["1"]["agreement"], &told["ballots"]["1"]["beyond_chance"]), (&json!(0.0), &json!(-1.0)));
+    assert_eq!(
+        (&told["ballots"]["1"]["agreement"], &told["ballots"]["1"]["beyond_chance"]),
+        (&json!(0.0), &json!(-1.0))
+    );
     assert_eq!(told["ballots"]["2"]["changed"], 1);
     assert_eq!(told["one_turn"], json!({"share": 0.0, "crossagentie": 0.775}));
 }
@@ -141,7 +152,8 @@ fn recorded_debates_are_shown_and_counted() {
     let shown = desk.ok(&["trace", "show", "traces.jsonl", "--gold", &gold, "--width", "110"]);
     insta::assert_snapshot!("show_recorded", shown);
     let schema = sample("schema.toml");
-    let counted = desk.ok(&["trace", "stats", "traces.jsonl", "--gold", &gold, "--schema", &schema, "--price", "0.15,0.6"]);
+    let counted =
+        desk.ok(&["trace", "stats", "traces.jsonl", "--gold", &gold, "--schema", &schema, "--price", "0.15,0.6"]);
     insta::assert_snapshot!("stats_recorded", counted);
     // Packed by the store's own extension, the same debates give the same words.
     let packed = zstd::encode_all(&std::fs::read(desk.0.path().join("traces.jsonl")).unwrap()[..], 1).unwrap();
@@ -168,7 +180,10 @@ fn errors_name_file_line_and_near_ids() {
         assert_eq!(desk.call(&["trace", verb, "empty.jsonl"]).0, 2);
     }
     assert_eq!(desk.call(&["trace", "stats", "t.jsonl", "--price", "1"]).0, 2);
-    let hostile = trace.replace("cooperkgc", "\\u001b[2J\\u202e").replace("\"conflict\":0", "\"conflict\":99").replace("\"head\":1", "\"head\":77");
+    let hostile = trace
+        .replace("cooperkgc", "\\u001b[2J\\u202e")
+        .replace("\"conflict\":0", "\"conflict\":99")
+        .replace("\"head\":1", "\"head\":77");
     desk.write("hostile.jsonl", &hostile);
     let shown = desk.ok(&["trace", "show", "hostile.jsonl"]);
     assert!(!shown.contains(['\u{1b}', '\u{202e}']));

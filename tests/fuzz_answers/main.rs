@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use understudy::ie::{Schema, Span, Status};
 use understudy::template::answer::{Finish, Reading, claims, read_answer, read_relations};
 
-fn pick<'a, T>(rng: &mut ChaCha12Rng, of: &'a [T]) -> &'a T {
-    &of[rng.random_range(0..of.len())]
+fn pick(rng: &mut ChaCha12Rng, of: &[&'static str]) -> &'static str {
+    of[rng.random_range(0..of.len())]
 }
 
 /// Processor time of this thread, where the system tells; a process may be held for minutes.
@@ -69,7 +69,7 @@ fn answer(rng: &mut ChaCha12Rng, text: &str) -> String {
             6 => raw = raw.replacen(pick(rng, &PIECES), pick(rng, &PIECES), rng.random_range(1..4)),
             7 => {
                 // A text of one language in an answer of another.
-                let label = *pick(rng, &["人物", "인물", "person", "org", "组织"]);
+                let label = pick(rng, &["人物", "인물", "person", "org", "组织"]);
                 let surface = part(rng, text, 24).replace(['"', '\\'], "");
                 raw.insert_str(at, &format!("{{\"{label}\":[\"{surface}\"]}}"));
             }
@@ -98,7 +98,7 @@ fn answer(rng: &mut ChaCha12Rng, text: &str) -> String {
 fn text(rng: &mut ChaCha12Rng) -> String {
     let mut text = pick(rng, &TEXTS).to_string();
     for _ in 0..rng.random_range(0..4) {
-        let (at, other) = (place(rng, &text), *pick(rng, &TEXTS));
+        let (at, other) = (place(rng, &text), pick(rng, &TEXTS));
         match rng.random_range(0..4) {
             0 => text.insert_str(at, part(rng, other, 30)),
             1 => text.insert_str(at, pick(rng, &PIECES)),
