@@ -1,14 +1,11 @@
-//! The last rung before "no JSON in the answer": items written as tuples or as lines.
+//! The last rung before "no JSON in the answer": items written as tuples without a list around them.
 //!
-//! `(person, Ann)`, `（人物，王芳）`, `(Ann, works_for, Acme)`; `person: Ann, Bob`, `- **인물**: 김민수`.
-//! Only where a label of the schema stands in its place is it read at all; a sentence with a
-//! colon stays a sentence.
+//! `(person, Ann)`, `（人物，王芳）`, `(Ann, works_for, Acme)`. Only where a part is a label of the
+//! schema is a bracket read at all. `person: Ann` stays words: where its mentions end is not plain,
+//! and asking again costs one call.
 
-use super::json::{Node, Notes, Text, Value, read_tuple};
+use super::json::{Node, Notes, Value, read_tuple};
 use std::ops::Range;
-
-/// Edge marks of a label on a line: bullets, emphasis, quotes.
-const MARKS: &[char] = &['-', '*', '•', '·', '#', '>', '"', '\'', '`', '“', '”', '「', '」', ' ', '\t'];
 
 /// The items of `raw[range]`, as the values that JSON would have held; empty if it has none.
 pub(super) fn forms(
@@ -18,10 +15,7 @@ pub(super) fn forms(
     notes: &mut Notes,
 ) -> Vec<Node> {
     let tuples = tuples(raw, range.clone(), is_label, notes);
-    if tuples.is_empty() {
-        return lines(raw, range, is_label, notes);
-    }
-    vec![Node { value: Value::List(tuples), bytes: range }]
+    if tuples.is_empty() { vec![] } else { vec![Node { value: Value::List(tuples), bytes: range }] }
 }
 
 fn tuples(raw: &str, range: Range<usize>, is_label: &mut dyn FnMut(&str) -> bool, notes: &mut Notes) -> Vec<Node> {
@@ -58,42 +52,4 @@ fn holds_label(node: &Node, is_label: &mut dyn FnMut(&str) -> bool) -> bool {
     });
     let texts: Vec<&str> = texts.take(4).collect();
     matches!(items.len(), 2 | 3) && texts.len() == items.len() && texts.iter().any(|text| is_label(text))
-}
-
-fn lines(raw: &str, range: Range<usize>, is_label: &mut dyn FnMut(&str) -> bool, notes: &mut Notes) -> Vec<Node> {
-    let (mut at, mut values) = (range.start, Vec::new());
-    for line in raw[range].split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        let Some((colon, mark)) = line.char_indices().find(|(_, c)| matches!(c, ':' | '：')) else { continue };
-        let key = text(raw, start..start + colon);
-        if key.content.chars().count() > 80 || !is_label(&key.content) {
-            continue;
-        }
-        let mut items = Vec::new();
-        let mut from = start + colon + mark.len_utf8();
-        for part in raw[from..at].split_inclusive([',', '，', '、', ';', '；']) {
-            let item = text(raw, from..from + part.trim_end_matches([',', '，', '、', ';', '；']).len());
-            from += part.len();
-            if !item.content.is_empty() {
-                items.push(Node { bytes: item.bytes.clone(), value: Value::Text(item) });
-            }
-        }
-        let bytes = start..at;
-        let list = Node { value: Value::List(items), bytes: bytes.clone() };
-        values.push(Node { value: Value::Map(vec![(key, list)]), bytes });
-    }
-    if !values.is_empty() {
-        *notes.entry("items read from lines").or_default() += values.len();
-    }
-    values
-}
-
-/// `raw[range]` without its edge marks.
-fn text(raw: &str, range: Range<usize>) -> Text {
-    let whole = &raw[range.clone()];
-    let edge = |c: char| c.is_whitespace() || MARKS.contains(&c);
-    let start = range.start + (whole.len() - whole.trim_start_matches(edge).len());
-    let content = whole.trim_matches(edge);
-    Text { content: content.to_owned(), bytes: start..start + content.len(), spoilt: false }
 }

@@ -14,7 +14,7 @@
 //! - the same with single, typographic, full-width or corner quotes, full-width brackets, commas and
 //!   colons, Python's tuples and sets, comments and ellipses; keys in Chinese and Korean; one more
 //!   time inside a JSON string; pairs and triples in which one part is a label of the schema:
-//!   `("person","Ann")`, `(Ann, works_for, Acme)`; lines such as `person: Ann, Bob`;
+//!   `("person","Ann")`, `(Ann, works_for, Acme)`;
 //! - "nothing" as `{}`, `[]`, null lists, `None`, `NO`, `No entities found.`, `没有实体`, `없음`, or an item whose
 //!   text is such a word and whose label is none.
 //!
