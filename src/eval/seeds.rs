@@ -42,10 +42,8 @@ pub struct Seeds {
 
 /// What stands before the last `@` of a name with something on both sides.
 pub fn stem(name: &str) -> Option<&str> {
-    name.rsplit_once('@')
-        .map(|(stem, seed)| (stem, seed))
-        .filter(|(stem, seed)| !stem.is_empty() && !seed.is_empty())
-        .map(|(stem, _)| stem)
+    let (stem, seed) = name.rsplit_once('@')?;
+    (!stem.is_empty() && !seed.is_empty()).then_some(stem)
 }
 
 /// Every system that was trained more than once, by every measure that has anything to count.

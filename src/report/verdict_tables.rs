@@ -1,6 +1,6 @@
 //! What the sample says of every system, in tables: tests, seeds, and what documents take.
 
-use super::number::{amount, count, difference, interval, percent};
+use super::number::{amount, count, difference, interval, maybe, percent};
 use super::tables::Table;
 use crate::eval::Comparison;
 use crate::eval::cautions::chance;
@@ -94,7 +94,6 @@ pub fn seeds(comparison: &Comparison) -> Option<Table> {
 
 /// What the systems take, as totals and as multiples of the reference.
 pub fn usage(of: &Economics) -> Table {
-    let maybe = |value: Option<f64>| super::number::maybe(value);
     let whole = |value: Option<u64>| value.map_or_else(|| NOTHING.to_string(), count);
     let times = |value: Option<f64>| value.map_or_else(|| NOTHING.to_string(), |value| format!("{}×", amount(value)));
     let row = |one: &crate::eval::economics::Usage| {
