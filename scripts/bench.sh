@@ -5,10 +5,11 @@
 #   scripts/bench.sh curve   --data conll04_train.json [--python PY]
 #   scripts/bench.sh extract --peers DIR --data conll04_train.json --test conll04_test.json [--python PY] [--llama-python PY]
 #   scripts/bench.sh scale
+#   scripts/bench.sh score [--python PY]
 #
 # More than one part may be named. DIR holds the peers' scripts (make_corpus.py, train_trl.py, generate_hf.py,
 # generate_llamacpp.py); PY is a Python with torch, transformers, peft, trl, datasets, safetensors and gguf;
-# --llama-python one with xllamacpp, llama-cpp-python or both (default: PY; what is missing is left out and said).
+# for score one with seqeval and nervaluate; --llama-python one with xllamacpp, llama-cpp-python or both (default: PY; what is missing is left out and said).
 # CoNLL-2004 as SpERT ships it is not part of this repository. `scripts/bench.sh --help` lists the rest.
 # Nothing else should run on the machine meanwhile.
 set -euo pipefail

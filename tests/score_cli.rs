@@ -71,8 +71,116 @@ fn score_prints_fractions_and_null_as_json() {
     let keys: Vec<&String> = found.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
-        ["documents", "failed", "entities", "relations", "relations_boundaries", "events", "per_type", "duplicates"]
+        [
+            "documents",
+            "failed",
+            "entities",
+            "relations",
+            "relations_boundaries",
+            "events",
+            "per_type",
+            "duplicates",
+            "spread"
+        ]
     );
+    assert_eq!(found["spread"]["entities"]["main"], json!(1.0 / 3.0));
+    let bare = desk.call(&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--json", "--no-spread"]).1;
+    assert_eq!(serde_json::from_str::<Value>(&bare).unwrap().get("spread"), None);
+}
+
+#[test]
+fn other_conventions_have_their_own_figures_and_all_has_every_one() {
+    let desk = Desk::new();
+    gold(&desk);
+    let twice = json!({"entities": [{"type": "PER", "text": "Ann", "start": 0, "end": 3}, {"type": "PER", "text": "Ann", "start": 0, "end": 3}]});
+    desk.lines("pred.jsonl", &(0..4).map(|at| prediction(&format!("d{at}"), twice.clone())).collect::<Vec<_>>());
+    let call = |more: &[&str]| {
+        let (code, out, said) = desk.call(&[&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl"], more].concat());
+        assert_eq!((code, said.as_str()), (0, ""));
+        out
+    };
+    let read = |mode: &str| serde_json::from_str::<Value>(&call(&["--mode", mode, "--json"])).unwrap();
+    // IEPile counts a repeated mention as wrong: P 50, R 100, F1 66.67.
+    let found = read("iepile");
+    assert_eq!(
+        found,
+        json!({"documents": 4, "failed": 0, "mode": "iepile",
+            "entities": {"tp": 4, "fp": 4, "fn": 0, "precision": 0.5, "recall": 1.0, "f1": 0.6667}})
+    );
+    let all = read("all");
+    assert_eq!(all["conventions"]["iepile"]["entities"], found["entities"]);
+    assert_eq!(all["entities"]["f1"], json!(1.0));
+    assert_eq!(all["spread"]["entities"]["min_mode"], json!("nervaluate-strict"));
+    insta::assert_snapshot!(call(&["--mode", "all"]));
+    insta::assert_snapshot!(call(&["--mode", "instructuie"]));
+}
+
+#[test]
+fn tagged_columns_are_scored_as_conlleval_scores_them() {
+    let desk = Desk::new();
+    desk.raw("out.conll", b"Ann B-NP I-NP\nLee I-NP I-NP\n\n-X- O O\nBo B-NP O\n");
+    let (code, out, said) = desk.call(&["score", "--tags", "out.conll", "--json"]);
+    assert_eq!((code, said.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let f1 = |mode: &str| found["conventions"][mode]["entities"]["f1"].clone();
+    // One of one found and of two there; none under strict, where I- opens nothing.
+    assert_eq!(
+        (f1("seqeval"), f1("conlleval"), f1("seqeval-strict")),
+        (json!(2.0 / 3.0), json!(2.0 / 3.0), json!(0.0))
+    );
+    desk.raw("odd.conll", b"Ann B-NP X-NP\n");
+    let (code, _, said) = desk.call(&["score", "--tags", "odd.conll"]);
+    assert_eq!(
+        (code, said.as_str()),
+        (1, "error: odd.conll:1: tag \"X-NP\"; expected O, or B-, I-, E- or S- before a type\n")
+    );
+    assert_eq!(desk.call(&["score", "--tags", "out.conll", "--mode", "uie"]).0, 2);
+}
+
+#[test]
+fn counts_of_each_document_are_written_on_demand() {
+    let desk = Desk::new();
+    gold(&desk);
+    desk.lines("pred.jsonl", &[prediction("d2", ann(0, 3, "PER"))]);
+    let call = ["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--json", "--per-document", "each.jsonl"];
+    assert_eq!(desk.call(&call).0, 0);
+    let written = std::fs::read_to_string(desk.path("each.jsonl")).unwrap();
+    let lines: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.iter().map(|line| line["id"].clone()).collect::<Vec<_>>(), ["d0", "d1", "d2", "d3"]);
+    assert_eq!(
+        (&lines[2]["entities"]["tp"], &lines[3]["entities"]["fn"], &lines[3]["failed"]),
+        (&json!(1), &json!(1), &json!(1))
+    );
+}
+
+#[test]
+fn the_fast_way_and_the_careful_way_count_the_same() {
+    let desk = Desk::new();
+    let documents: Vec<Value> = (0..3000)
+        .map(|at| document(&format!("d{at}"), if at % 7 == 0 { json!({}) } else { ann(0, 3, ["PER", "LOC"][at % 2]) }))
+        .collect();
+    desk.lines("gold.jsonl", &documents);
+    let found = |at: usize| {
+        prediction(&format!("d{at}"), ann(if at % 5 == 0 { 8 } else { 0 }, if at % 5 == 0 { 10 } else { 3 }, "PER"))
+    };
+    desk.lines("pred.jsonl", &(0..3000).rev().filter(|at| at % 11 != 0).map(found).collect::<Vec<_>>());
+    let call = |more: &[&str]| {
+        let out = desk.call(
+            &[&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--mode", "all", "--json"], more].concat(),
+        );
+        assert_eq!(out.0, 0);
+        serde_json::from_str::<Value>(&out.1).unwrap()
+    };
+    let (mut fast, mut careful) = (call(&[]), call(&["--per-document", "each.jsonl"]));
+    // Means over documents are sums of fractions in another grouping.
+    for found in [&mut fast, &mut careful] {
+        for mode in ["per-document", "oneke", "oneke-utf8"] {
+            let f1 = found["conventions"][mode]["entities"]["f1"].as_f64().unwrap();
+            found["conventions"][mode]["entities"] = json!((f1 * 1e9).round());
+        }
+        found["spread"] = Value::Null;
+    }
+    assert_eq!(fast, careful);
 }
 
 #[test]
@@ -143,7 +251,11 @@ fn the_self_test_passes_on_good_gold_and_names_gold_without_a_place() {
     gold(&desk);
     let (code, out, _) = desk.call(&["score", "--gold", "gold.jsonl", "--self-test"]);
     assert_eq!(code, 0);
-    assert!(out.ends_with("self-test passed on 4 documents\n"), "{out}");
+    assert!(out.ends_with("gold against nothing: 0.00 on every measure\nself-test passed on 4 documents\n"), "{out}");
+    desk.lines("pred.jsonl", &[prediction("d1", ann(0, 3, "LOC"))]);
+    let (code, out, _) = desk.call(&["score", "--gold", "gold.jsonl", "--pred", "pred.jsonl", "--self-test"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("predictions doubled and reversed: the same on every measure\n"), "{out}");
     let lost = json!({"entities": [{"type": "PER", "text": "Ann", "start": null, "end": null}]});
     desk.lines("lost.jsonl", &[document("d0", lost)]);
     let (code, _, said) = desk.call(&["score", "--gold", "lost.jsonl", "--self-test"]);

@@ -12,6 +12,7 @@ import shutil
 import sys
 
 import extraction
+import scoring
 import training
 
 
@@ -57,7 +58,8 @@ class Bench:
 
 
 def main():
-    parts = {"train": training.train, "curve": training.curve, "extract": extraction.extract, "scale": extraction.scale}
+    parts = {"train": training.train, "curve": training.curve, "extract": extraction.extract, "scale": extraction.scale,
+             "score": scoring.score}
     parser = argparse.ArgumentParser(prog="scripts/bench.sh", description=__doc__)
     parser.add_argument("parts", nargs="+", choices=parts, metavar="PART", help=", ".join(parts))
     parser.add_argument("--understudy", type=pathlib.Path, default=shutil.which("understudy"), help="the program")
@@ -79,6 +81,7 @@ def main():
     parser.add_argument("--learn-steps", type=int, default=64, help="steps that teach the adapter of extract")
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 4, 8], help="slots of llama.cpp's server")
     parser.add_argument("--documents", type=int, nargs="+", default=[1000, 10000, 100000], help="counts of scale")
+    parser.add_argument("--sentences", type=int, default=1_000_000, help="count of score")
     a = parser.parse_args()
     if a.understudy is None:
         sys.exit("bench: --understudy: expected the path of the program; scripts/bench.sh builds it")

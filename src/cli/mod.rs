@@ -18,6 +18,7 @@ pub mod refusals;
 pub mod report;
 pub mod run;
 pub mod score;
+mod score_files;
 pub mod servers;
 pub mod session;
 pub mod shape;

@@ -16,8 +16,9 @@
 //! space at the edges of a span does not count, on either side; punctuation does. A place that
 //! was not found equals nothing.
 
-use super::counts::{Counts, EventCounts, Scores};
+use super::counts::{Counts, Scores};
 use crate::ie::{Event, Extraction, Schema, Span};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -98,6 +99,8 @@ impl Rules {
 /// too, but it never counts as right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place<'a> {
+    /// The key has no place here; equal on both sides.
+    Unused,
     At(Span),
     Nowhere(&'a str),
 }
@@ -109,21 +112,36 @@ fn place<'a>(span: Option<Span>, surface: &'a str, text: &str) -> Place<'a> {
     }
 }
 
-/// The identity of an item: its places and its words, in the order of the table above.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The identity of an item: its places and its words, in the order of the table above. Nothing is
+/// copied: a million documents are scored without an allocation for each of their items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
-    places: Vec<Place<'a>>,
-    words: Vec<&'a str>,
+    places: [Place<'a>; 2],
+    words: [&'a str; 3],
 }
 
 impl Key<'_> {
     fn is_found(&self) -> bool {
-        self.places.iter().all(|place| matches!(place, Place::At(_)))
+        !self.places.iter().any(|place| matches!(place, Place::Nowhere(_)))
     }
 }
 
-/// Keys of one kind in one extraction, each with the label that it is listed under.
-type Keys<'a> = BTreeMap<Key<'a>, &'a str>;
+/// A key of one place, or of two.
+fn key<'a>(places: [Place<'a>; 2], words: [&'a str; 3]) -> Key<'a> {
+    Key { places, words }
+}
+
+/// Keys of one kind in one extraction, each with the label that it is listed under; sorted, and
+/// each key once, by [`settled`].
+type Keys<'a> = Vec<(Key<'a>, &'a str)>;
+
+/// Sorts keys and collapses equal ones; the smallest label keeps the line. Returns how many went.
+fn settled(keys: &mut Keys<'_>) -> u64 {
+    let given = keys.len();
+    keys.sort_unstable();
+    keys.dedup_by(|one, kept| one.0 == kept.0);
+    (given - keys.len()) as u64
+}
 
 /// The keys of one extraction.
 #[derive(Default)]
@@ -143,27 +161,27 @@ impl<'a> Keyed<'a> {
     fn of(extraction: &'a Extraction, text: &str, rules: &Rules) -> Keyed<'a> {
         let mut keyed = Keyed::default();
         keyed.read_entities(extraction, text, rules);
-        keyed.read_relations(extraction, text, rules);
-        let mut seen = BTreeSet::new();
-        for event in &extraction.events {
-            keyed.read_event(event, text, &mut seen);
+        if !extraction.relations.is_empty() {
+            keyed.read_relations(extraction, text, rules);
+        }
+        if !extraction.events.is_empty() {
+            keyed.read_events(&extraction.events, text);
         }
         keyed
     }
 
     fn read_entities(&mut self, extraction: &'a Extraction, text: &str, rules: &Rules) {
-        let mut seen = BTreeSet::new();
+        self.entities.reserve_exact(extraction.entities.len());
         for entity in &extraction.entities {
-            let places = vec![place(entity.span, &entity.text, text)];
-            let strict = Key { places: places.clone(), words: vec![&entity.label] };
-            self.duplicates += u64::from(!seen.insert(strict.clone()));
-            let key = match rules.mode {
-                Mode::Strict => strict,
-                Mode::Boundaries => Key { places, words: vec![] },
-            };
-            // Two types on one span collapse under `boundaries`; the smaller label keeps the line.
-            let label = self.entities.entry(key).or_insert(&entity.label);
-            *label = (*label).min(&entity.label);
+            let at = place(entity.span, &entity.text, text);
+            self.entities.push((key([at, Place::Unused], [&entity.label, "", ""]), &entity.label));
+        }
+        self.duplicates += settled(&mut self.entities);
+        if rules.mode == Mode::Boundaries {
+            for (key, _) in &mut self.entities {
+                key.words = [""; 3];
+            }
+            settled(&mut self.entities);
         }
     }
 
@@ -178,75 +196,108 @@ impl<'a> Keyed<'a> {
             if rules.symmetric.contains(label) {
                 ends.sort();
             }
-            let places = ends.map(|(place, _)| place).to_vec();
-            let bare = Key { places: places.clone(), words: vec![label] };
-            let strict = Key { places, words: vec![label, ends[0].1, ends[1].1] };
-            self.relations_boundaries.insert(bare, label);
-            self.duplicates += u64::from(self.relations.insert(strict, label).is_some());
+            let places = ends.map(|(place, _)| place);
+            self.relations_boundaries.push((key(places, [label, "", ""]), label));
+            self.relations.push((key(places, [label, ends[0].1, ends[1].1]), label));
         }
+        settled(&mut self.relations_boundaries);
+        self.duplicates += settled(&mut self.relations);
     }
 
-    fn read_event(&mut self, event: &'a Event, text: &str, seen: &mut BTreeSet<(Key<'a>, Vec<(&'a str, Place<'a>)>)>) {
-        let label = event.label.as_str();
-        let trigger = place(event.trigger.span, &event.trigger.text, text);
-        let typed = Key { places: vec![trigger], words: vec![label] };
-        let mut arguments = Vec::new();
-        for argument in &event.arguments {
-            let at = place(argument.span, &argument.text, text);
-            let role = argument.role.as_str();
-            self.argument_identification.insert(Key { places: vec![at], words: vec![label] }, label);
-            self.argument_classification.insert(Key { places: vec![trigger, at], words: vec![label, role] }, label);
-            arguments.push((role, at));
+    fn read_events(&mut self, events: &'a [Event], text: &str) {
+        let mut seen = BTreeSet::new();
+        for event in events {
+            let label = event.label.as_str();
+            let trigger = place(event.trigger.span, &event.trigger.text, text);
+            let typed = key([trigger, Place::Unused], [label, "", ""]);
+            let mut arguments = Vec::with_capacity(event.arguments.len());
+            for argument in &event.arguments {
+                let at = place(argument.span, &argument.text, text);
+                let role = argument.role.as_str();
+                self.argument_identification.push((key([at, Place::Unused], [label, "", ""]), label));
+                self.argument_classification.push((key([trigger, at], [label, role, ""]), label));
+                arguments.push((role, at));
+            }
+            arguments.sort();
+            let given = arguments.len();
+            arguments.dedup();
+            self.duplicates += (given - arguments.len()) as u64;
+            self.duplicates += u64::from(!seen.insert((typed, arguments)));
+            self.trigger_identification.push((key([trigger, Place::Unused], [""; 3]), label));
+            self.trigger_classification.push((typed, label));
         }
-        arguments.sort();
-        let given = arguments.len();
-        arguments.dedup();
-        self.duplicates += (given - arguments.len()) as u64;
-        self.duplicates += u64::from(!seen.insert((typed.clone(), arguments)));
-        self.trigger_identification.insert(Key { places: vec![trigger], words: vec![] }, label);
-        self.trigger_classification.insert(typed, label);
+        settled(&mut self.trigger_identification);
+        settled(&mut self.trigger_classification);
+        settled(&mut self.argument_identification);
+        settled(&mut self.argument_classification);
     }
 }
 
 /// Counts one document: `predicted` is `None` where there is no usable reading, and then every
 /// gold item is a miss.
 pub(super) fn align(text: &str, gold: &Extraction, predicted: Option<&Extraction>, rules: &Rules) -> Scores {
-    let nothing = Extraction::default();
-    let gold = Keyed::of(gold, text, rules);
-    let pred = Keyed::of(predicted.unwrap_or(&nothing), text, rules);
-    let mut scores = Scores { documents: 1, failed: u64::from(predicted.is_none()), ..Scores::default() };
-    scores.entities = matched(&gold.entities, &pred.entities, Some(&mut scores.per_type.entities));
-    scores.relations = matched(&gold.relations, &pred.relations, Some(&mut scores.per_type.relations));
-    scores.relations_boundaries = matched(&gold.relations_boundaries, &pred.relations_boundaries, None);
-    let by_event = Some(&mut scores.per_type.events);
-    scores.events = EventCounts {
-        trigger_identification: matched(&gold.trigger_identification, &pred.trigger_identification, None),
-        trigger_classification: matched(&gold.trigger_classification, &pred.trigger_classification, by_event),
-        argument_identification: matched(&gold.argument_identification, &pred.argument_identification, None),
-        argument_classification: matched(&gold.argument_classification, &pred.argument_classification, None),
-    };
-    scores.duplicates.gold = gold.duplicates;
-    scores.duplicates.pred = pred.duplicates;
+    let mut scores = Scores::default();
+    align_into(&mut scores, text, gold, predicted, rules);
     scores
 }
 
-/// Matches two sets of keys; a hit and a miss are listed under the gold label.
+/// As [`align`], added to what is counted already.
+pub(super) fn align_into(
+    scores: &mut Scores,
+    text: &str,
+    gold: &Extraction,
+    predicted: Option<&Extraction>,
+    rules: &Rules,
+) {
+    let nothing = Extraction::default();
+    let gold = Keyed::of(gold, text, rules);
+    let pred = Keyed::of(predicted.unwrap_or(&nothing), text, rules);
+    scores.documents += 1;
+    scores.failed += u64::from(predicted.is_none());
+    let types = &mut scores.per_type;
+    scores.entities += &matched(&gold.entities, &pred.entities, Some(&mut types.entities));
+    scores.relations += &matched(&gold.relations, &pred.relations, Some(&mut types.relations));
+    scores.relations_boundaries += &matched(&gold.relations_boundaries, &pred.relations_boundaries, None);
+    let events = &mut scores.events;
+    events.trigger_identification += &matched(&gold.trigger_identification, &pred.trigger_identification, None);
+    events.trigger_classification +=
+        &matched(&gold.trigger_classification, &pred.trigger_classification, Some(&mut types.events));
+    events.argument_identification += &matched(&gold.argument_identification, &pred.argument_identification, None);
+    events.argument_classification += &matched(&gold.argument_classification, &pred.argument_classification, None);
+    scores.duplicates.gold += gold.duplicates;
+    scores.duplicates.pred += pred.duplicates;
+}
+
+/// Matches two sorted sets of keys; a hit and a miss are listed under the gold label.
 fn matched(gold: &Keys<'_>, pred: &Keys<'_>, mut per_type: Option<&mut BTreeMap<String, Counts>>) -> Counts {
     let mut sum = Counts::default();
     let mut count = |label: &str, one: Counts| {
         sum += &one;
-        if let Some(per_type) = per_type.as_deref_mut() {
-            *per_type.entry(label.to_string()).or_default() += &one;
+        let Some(per_type) = per_type.as_deref_mut() else { return };
+        match per_type.get_mut(label) {
+            Some(counts) => *counts += &one,
+            None => drop(per_type.insert(label.to_string(), one)),
         }
     };
-    for (key, label) in gold {
-        let hit = key.is_found() && pred.contains_key(key);
-        count(label, Counts { tp: u64::from(hit), fp: 0, fn_: u64::from(!hit) });
-    }
-    for (key, label) in pred {
-        if !(key.is_found() && gold.contains_key(key)) {
-            count(label, Counts { tp: 0, fp: 1, fn_: 0 });
+    const HIT: Counts = Counts { tp: 1, fp: 0, fn_: 0 };
+    const WRONG: Counts = Counts { tp: 0, fp: 1, fn_: 0 };
+    const MISSED: Counts = Counts { tp: 0, fp: 0, fn_: 1 };
+    let (mut ahead, mut behind) = (gold.iter().peekable(), pred.iter().peekable());
+    loop {
+        let order = match (ahead.peek(), behind.peek()) {
+            (Some((one, _)), Some((other, _))) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return sum,
+        };
+        let one = if order.is_le() { ahead.next() } else { None };
+        let other = if order.is_ge() { behind.next() } else { None };
+        match (one, other) {
+            (Some((key, label)), Some(_)) if key.is_found() => count(label, HIT),
+            (one, other) => {
+                one.into_iter().for_each(|(_, label)| count(label, MISSED));
+                other.into_iter().for_each(|(_, label)| count(label, WRONG));
+            }
         }
     }
-    sum
 }

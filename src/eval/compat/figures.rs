@@ -201,8 +201,8 @@ fn over_types(tally: &Tally) -> Vec<Figure> {
         let (precision, recall) = (sum.precision(), sum.recall());
         means.entry(measure).or_default().take(precision, recall, harmonic(precision, recall));
     };
-    for ((measure, _), sum) in &tally.types {
-        take(*measure, sum);
+    for (measure, types) in Measure::ALL.into_iter().zip(&tally.types) {
+        types.values().for_each(|sum| take(measure, sum));
     }
     means.iter().map(|(&measure, mean)| mean.figure(measure)).collect()
 }

@@ -10,13 +10,15 @@ mod count;
 mod events;
 mod figures;
 pub mod nervaluate;
+mod show;
 mod strings;
 pub mod tags;
 pub mod text;
 
 pub use figures::{Figure, Measure, Spread};
+pub use show::{all, json, one, spread};
 
-use super::align::{Rules, UnknownMode, align};
+use super::align::{Rules, UnknownMode, align, align_into};
 use super::counts::Scores;
 use crate::ie::{Document, Extraction, Prediction};
 use count::Sum;
@@ -110,6 +112,7 @@ pub struct Pair<'a> {
     pub pred: Option<&'a Extraction>,
 }
 
+/// What stands where nothing was found.
 static NOTHING: Extraction = Extraction { entities: Vec::new(), relations: Vec::new(), events: Vec::new() };
 
 impl<'a> Pair<'a> {
@@ -123,7 +126,7 @@ impl<'a> Pair<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     sums: [Sum; Measure::ALL.len()],
-    types: BTreeMap<(Measure, String), Sum>,
+    types: [BTreeMap<String, Sum>; Measure::ALL.len()],
     means: BTreeMap<Measure, Mean>,
     /// Mentions that tags cannot hold, of the gold and of the predictions: they overlap an earlier
     /// one on the same tokens, cover no token, or have no place. They count as nothing.
@@ -135,8 +138,10 @@ impl Tally {
         for (sum, part) in self.sums.iter_mut().zip(&other.sums) {
             sum.add(part);
         }
-        for (key, part) in other.types {
-            self.types.entry(key).or_default().add(&part);
+        for (types, parts) in self.types.iter_mut().zip(other.types) {
+            for (label, part) in parts {
+                types.entry(label).or_default().add(&part);
+            }
         }
         for (measure, part) in other.means {
             self.means.entry(measure).or_default().add(&part);
@@ -150,9 +155,10 @@ impl Tally {
     }
 
     fn typed(&mut self, measure: Measure, label: &str, part: &Sum) {
-        match self.types.get_mut(&(measure, label.to_string())) {
+        let types = &mut self.types[measure as usize];
+        match types.get_mut(label) {
             Some(sum) => sum.add(part),
-            None => drop(self.types.insert((measure, label.to_string()), *part)),
+            None => drop(types.insert(label.to_string(), *part)),
         }
     }
 }
@@ -208,11 +214,18 @@ impl Tallies {
 
     /// Counts one document under all conventions.
     pub fn count(&mut self, pair: &Pair<'_>, rules: &Rules, tokens: tags::Tokens) {
-        let scores = align(pair.text, pair.gold, pair.pred, rules);
+        let by_document = |one: &(Convention, Tally)| matches!(one.0, Convention::Macro | Convention::PerDocument);
+        let scores = if self.tallies.iter().any(by_document) {
+            let scores = align(pair.text, pair.gold, pair.pred, rules);
+            self.scores += &scores;
+            scores
+        } else {
+            align_into(&mut self.scores, pair.text, pair.gold, pair.pred, rules);
+            Scores::default()
+        };
         for (convention, tally) in &mut self.tallies {
             count(*convention, pair, &scores, tokens, tally);
         }
-        self.scores += &scores;
     }
 
     /// Adds what was counted on further documents, under the same conventions.
