@@ -25,12 +25,16 @@ impl Desk {
         (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
     }
 
-    /// The debates of the quickstart, replayed.
+    /// The debates of the quickstart, replayed. The cassette holds no questions about events, so
+    /// that they are asked of the schema without its events.
     fn recorded(&self) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let schema = std::fs::read_to_string(sample("schema.toml")).unwrap();
+        let schema = self.write("schema.toml", schema.split("[[events]]").next().unwrap());
         let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_understudy"));
-        let out = self.0.path().to_str().unwrap();
-        command.args(["debate", "configs/quickstart.toml", "--out", out]).current_dir(root).assert().success();
+        let (out, schema) = (self.0.path().to_str().unwrap(), format!("data.schema={}", schema.to_str().unwrap()));
+        command.args(["debate", "configs/quickstart.toml", "--out", out, "--set", &schema]);
+        command.current_dir(root).assert().success();
     }
 
     fn ok(&self, arguments: &[&str]) -> String {

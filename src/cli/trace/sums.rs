@@ -31,7 +31,10 @@ pub(super) fn json(stats: &Stats, scores: &BTreeMap<String, Scores>, price: Pric
     value["per_accepted_fact"] = json!({
         "tokens": per(tokens, stats.accepted),
         "money": money(&stats.spent).and_then(|money| per(money, stats.accepted)),
-        "money_per_right_fact": money(&stats.spent).and_then(|money| per(money, stats.accepted_right?)),
+        // Money is that of all documents: without gold for each of them there is no such quotient.
+        "money_per_right_fact": money(&stats.spent)
+            .filter(|_| stats.with_gold == stats.documents)
+            .and_then(|money| per(money, stats.accepted_right?)),
     });
     for (round, ballots) in &stats.ballots {
         let place = &mut value["ballots"][round.to_string()];
@@ -81,7 +84,7 @@ pub(super) fn table(stats: &Stats, scores: &BTreeMap<String, Scores>, price: Pri
         let money = all.money(prompt, completion);
         let each = number(per(money, stats.accepted), 6);
         let _ = writeln!(text, "money: {money:.4}; per accepted fact: {each}");
-        if let Some(right) = stats.accepted_right {
+        if let Some(right) = stats.accepted_right.filter(|_| stats.with_gold == stats.documents) {
             let _ = writeln!(text, "money per right fact: {}", number(per(money, right), 6));
         }
     }
@@ -162,6 +165,9 @@ fn stages(text: &mut String, stats: &Stats, scores: &BTreeMap<String, Scores>) {
         rows.push(row);
     }
     grid(text, &rows);
+    if gold {
+        let _ = writeln!(text, "F1 and kinds of error are of the {} documents with gold", stats.with_gold);
+    }
 }
 
 fn flips(text: &mut String, stats: &Stats) {
