@@ -34,19 +34,16 @@ pub struct Args {
     /// Leave the other conventions out; less work on millions of documents
     #[arg(long)]
     pub no_spread: bool,
-    /// Tokens of the conventions that read tags: words (at white space; Chinese characters and kana
-    /// alone) or characters
+    /// Tokens of conventions that read tags: words (Han and kana alone) or characters
     #[arg(long, default_value = "words", value_name = "KIND", value_parser = parse_tokens)]
     pub tokens: Tokens,
-    /// Tagged sentences in columns, as conlleval reads them: gold tag and predicted tag are the last
-    /// two; --mode is seqeval, seqeval-strict, conlleval or all
+    /// Score tagged columns as conlleval reads them: gold tag and predicted tag stand last
     #[arg(long, value_name = "FILE", conflicts_with_all = ["gold", "pred", "self_test", "schema"])]
     pub tags: Option<PathBuf>,
     /// Write the counts of each document, one a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["self_test", "tags"])]
     pub per_document: Option<PathBuf>,
-    /// Score the gold against itself (100), reversed and doubled (the same), and against nothing (0);
-    /// with --pred, that order and repetition of the predictions change nothing
+    /// Gold against itself is 100, against nothing 0; order and repetition change nothing
     #[arg(long)]
     pub self_test: bool,
     /// Say on stderr how long reading and scoring take, one after the other
@@ -98,8 +95,9 @@ where there is neither gold nor prediction.";
 
 const MODES: &str = "\
 A mode reproduces its original, faults included; where that would print 0 for want of gold and
-predictions, there is nothing. Modes of tags lay mentions on tokens (--tokens), earlier and longer ones
-first; one that overlaps cannot be tagged, counts as nothing there, and is reported.";
+predictions, there is nothing. Modes of tags lay mentions on tokens (--tokens), earlier and longer
+ones first; one that overlaps cannot be tagged, counts as nothing there, and is reported. --tags
+goes with seqeval, seqeval-strict, conlleval and all; --self-test takes --pred too.";
 
 /// Reads a mode as clap wants it.
 fn parse_mode(name: &str) -> Result<Chosen, String> {
@@ -163,10 +161,11 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
 /// or more is asked for than counts.
 fn counted(gold: &Path, pred: &Path, args: &Args, rules: &Rules) -> anyhow::Result<score_files::Counted> {
     let conventions = args.conventions();
-    if args.per_document.is_none() && !args.timing {
-        if let Some(counted) = score_files::count(gold, pred, &conventions, rules, args.tokens) {
-            return Ok(counted);
-        }
+    if args.per_document.is_none()
+        && !args.timing
+        && let Some(counted) = score_files::count(gold, pred, &conventions, rules, args.tokens)
+    {
+        return Ok(counted);
     }
     let start = Instant::now();
     let documents = read_gold(gold)?;

@@ -145,24 +145,25 @@ pub(super) fn of_scores(scores: &Scores) -> Vec<Figure> {
 
 /// What the original prints for these sums.
 pub(super) fn of_tally(convention: Convention, tally: &Tally) -> Vec<Figure> {
+    // A mean that keeps empty documents says nothing where all of them are empty.
+    let counted = |measure: Measure| convention == Convention::PerDocument || !tally.sums[measure as usize].is_empty();
+    let said = tally.means.iter().filter(|(measure, _)| counted(**measure));
     match convention {
         Convention::Macro | Convention::Semeval => return over_types(tally),
         Convention::PerDocument | Convention::OneKe | Convention::OneKeUtf8 => {
-            return tally.means.iter().map(|(&measure, mean)| mean.figure(measure)).collect();
+            return said.map(|(&measure, mean)| mean.figure(measure)).collect();
         }
         _ => {}
     }
     let mut figures = Vec::new();
     for measure in Measure::ALL {
         let sum = &tally.sums[measure as usize];
-        if !sum.is_empty() {
+        if !sum.is_empty() && !tally.means.contains_key(&measure) {
             figures.push(figure(convention, measure, sum));
         }
     }
-    if let Some(mean) = tally.means.get(&Measure::Events) {
-        // The accuracy of InstructUIE's events: there is no precision and no recall.
-        figures.push(Figure { precision: None, recall: None, ..mean.figure(Measure::Events) });
-    }
+    // The accuracy of InstructUIE's events: there is no precision and no recall.
+    figures.extend(said.map(|(&measure, mean)| Figure { precision: None, recall: None, ..mean.figure(measure) }));
     figures
 }
 

@@ -138,6 +138,7 @@ pub(super) fn instructuie(pair: &Pair<'_>, tally: &mut Tally) {
     tally.sum(Measure::Relations, &sets(&parts(&gold, true), &parts(&pred, true)));
     let same = f64::from(u8::from(events(&written_events(pair.gold)) == events(&written(written_events))));
     tally.means.entry(Measure::Events).or_default().take(same, same, same);
+    tally.sum(Measure::Events, &Sum::even(0, pair.found().events.len(), pair.gold.events.len()));
 }
 
 // --------------------------------------------------------------------------------- UniversalNER

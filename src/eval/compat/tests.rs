@@ -114,11 +114,7 @@ fn a_failed_document_is_a_miss_under_every_convention() {
     let gold = related(text, &["Ann", "Bo"], &[("met", 0, 1)]);
     for convention in Convention::ALL {
         for figure in figures(*convention, text, &gold, None) {
-            // InstructUIE counts the equality of whole documents on events: there are none here, and
-            // an empty answer is as right as it is to the original.
-            if figure.measure != Measure::Events {
-                assert!(figure.f1.is_none_or(|f1| f1 == 0.0), "{}: {figure:?}", convention.name());
-            }
+            assert!(figure.f1.is_none_or(|f1| f1 == 0.0), "{}: {figure:?}", convention.name());
         }
     }
 }
@@ -134,11 +130,7 @@ fn nothing_on_both_sides_is_no_figure_except_where_the_original_counts_it() {
             .collect();
         let expected: &[_] = match convention {
             // `None` against `None` is a hit.
-            Convention::InstructUie => &[(Measure::Entities, Some(1.0)), (Measure::Events, Some(1.0))],
-            // A document without anything is 0, and stays in the mean.
-            Convention::OneKe | Convention::OneKeUtf8 => {
-                &[(Measure::Entities, Some(0.0)), (Measure::Relations, Some(0.0))]
-            }
+            Convention::InstructUie => &[(Measure::Entities, Some(1.0))],
             _ => &[],
         };
         assert_eq!(said, expected, "{}", convention.name());
