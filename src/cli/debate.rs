@@ -140,7 +140,7 @@ pub fn team<'a>(
     client: &'a Client,
     demonstrator: Option<Arc<dyn Demonstrator>>,
 ) -> Team<'a> {
-    let team = Team::new(protocol, plan.schema().clone(), client, session::sampling(plan))
+    let team = Team::new(protocol, plan.team_schema(), client, session::sampling(plan))
         .working(Options { demonstrator, ..session::working(plan) })
         .constrained(session::constrained(plan));
     match Language::named(&plan.config().team.language) {

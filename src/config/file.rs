@@ -108,6 +108,9 @@ pub struct TeamSection {
     /// Most rounds of a debate; each costs one call per claimant. Default 2.
     #[serde(default = "max_rounds")]
     pub max_rounds: u32,
+    /// What the team reads of the schema: `entities`, `relations`, `events`. Default all.
+    #[serde(default = "all_tasks")]
+    pub tasks: Vec<String>,
     /// Language of the team's prompts: `en`, `zh`, `ko`, or `auto` for that of the schema's
     /// definitions. Default `auto`.
     #[serde(default = "auto")]
@@ -251,6 +254,10 @@ fn debate_max_tokens() -> u32 {
 fn yes() -> bool {
     true
 }
+fn all_tasks() -> Vec<String> {
+    ["entities", "relations", "events"].map(String::from).to_vec()
+}
+
 fn auto() -> String {
     "auto".into()
 }

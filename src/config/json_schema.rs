@@ -5,13 +5,14 @@ use super::Config;
 use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
-const CHOICES: [(&str, &[&str]); 10] = [
+const CHOICES: [(&str, &[&str]); 11] = [
     ("team.protocol", &["aeio", "type_agents", "crossagentie", "cooperkgc"]),
     (
         "team.constrained_output",
         &["none", "auto", "response_format", "structured_outputs", "guided_json", "json_schema", "grammar"],
     ),
     ("team.debate", &["none", "entities", "relations", "events", "both"]),
+    ("team.tasks", &["entities", "relations", "events"]),
     ("team.language", &["auto", "en", "zh", "ko"]),
     ("filter.mode", &["all", "cases_per_type"]),
     ("train.lr_scheduler", &["constant", "constant_with_warmup", "linear", "cosine"]),

@@ -78,6 +78,12 @@ impl Plan {
             within(key, value, 0.0, 1.0)?;
         }
         one_of("team.debate", &team.debate, &["none", "entities", "relations", "events", "both"])?;
+        for task in &team.tasks {
+            one_of("team.tasks", task, &["entities", "relations", "events"])?;
+        }
+        if team.tasks.is_empty() {
+            return Err(ConfigError("team.tasks is empty; expected entities, relations, events, or some of them".into()));
+        }
         one_of("team.language", &team.language, &["auto", "en", "zh", "ko"])?;
         one_of("team.constrained_output", &team.constrained_output, &CONSTRAINTS)?;
         servers::check(team)?;
@@ -135,6 +141,11 @@ impl Plan {
     /// The team of the protocol `cooperkgc`.
     pub fn cooperation(&self) -> &Cooperation {
         &self.cooperation
+    }
+
+    /// What the team is asked: of the schema, the tasks that it reads.
+    pub fn team_schema(&self) -> Schema {
+        only(&self.schema, &self.config.team.tasks)
     }
 
     /// Which documents become training data.
@@ -222,6 +233,22 @@ pub(super) fn nearest<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> 
         .filter(|(close, _)| *close > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, near)| near)
+}
+
+/// A schema without the tasks that are not named.
+fn only(schema: &Schema, tasks: &[String]) -> Schema {
+    let reads = |task: &str| tasks.iter().any(|named| named == task);
+    let mut schema = schema.clone();
+    if !reads("entities") {
+        schema.entities.clear();
+    }
+    if !reads("relations") {
+        schema.relations.clear();
+    }
+    if !reads("events") {
+        schema.events.clear();
+    }
+    schema
 }
 
 #[cfg(test)]
