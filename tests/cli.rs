@@ -106,7 +106,7 @@ impl Desk {
         let mut documents: Vec<Document> = read_documents(&self.path("train.jsonl")).unwrap();
         documents.extend(read_documents(&self.path("junk.jsonl")).unwrap());
         let client = Client::replay(AnswerStore::new());
-            let requests = loop {
+        let requests = loop {
             let sampling = session::sampling(&plan);
             let team = Team::new(Protocol::Crossagentie, plan.schema().clone(), &client, sampling)
                 .working(session::working(&plan))

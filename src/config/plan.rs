@@ -82,7 +82,9 @@ impl Plan {
             one_of("team.tasks", task, &["entities", "relations", "events"])?;
         }
         if team.tasks.is_empty() {
-            return Err(ConfigError("team.tasks is empty; expected entities, relations, events, or some of them".into()));
+            return Err(ConfigError(
+                "team.tasks is empty; expected entities, relations, events, or some of them".into(),
+            ));
         }
         one_of("team.language", &team.language, &["auto", "en", "zh", "ko"])?;
         one_of("team.constrained_output", &team.constrained_output, &CONSTRAINTS)?;
@@ -124,7 +126,7 @@ impl Plan {
             }
         }
         let schema = read_schema(&data.schema).map_err(|error| ConfigError(format!("data.schema: {error}")))?;
-        let cooperation = Cooperation::of(&team.cooperkgc.clone().unwrap_or_default(), &schema)?;
+        let cooperation = Cooperation::of(&team.cooperkgc.clone().unwrap_or_default(), &only(&schema, &team.tasks))?;
         Ok(Plan { config, schema, cooperation, mode, output_dir })
     }
 

@@ -130,7 +130,8 @@ fn faults_and_kills_lose_nothing_and_change_nothing() {
     for _ in 0..3 {
         // The server holds its answers from there on, so the kill comes in the midst of the work.
         stub.hold_after(250);
-        let kept = if third.path("out/answers.sqlite").exists() { third.answered("out/answers.sqlite") } else { vec![] };
+        let kept =
+            if third.path("out/answers.sqlite").exists() { third.answered("out/answers.sqlite") } else { vec![] };
         let before = tally.asked.lock().unwrap().clone();
         let mut child =
             third.command(&arguments(&stub.base_url, in_flight).iter().map(String::as_str).collect::<Vec<_>>());
