@@ -209,15 +209,12 @@ mod tests {
         assert_eq!(first["properties"]["entities"], entities(&["person", "a \"b\""]));
         let later = expert(ExpertTask::Events, &schema, true);
         assert_eq!(later["required"], json!(["reason", "events"]));
-        assert_eq!(
-            grammar(&later).lines().next().unwrap(),
-            concat!(
-                r#"root ::= "{" "\"reason\":" string "," "\"events\":" "{" "\"attack\":" "[" ("#,
-                r#""{" "\"trigger\":" string "," "\"arguments\":" "{" "\"attacker\":" "[" (string ("," string)*)? "]" ","#,
-                r#" "\"tool\":" "[" (string ("," string)*)? "]" "}" "}" ("," "{" "\"trigger\":" string "," "\"arguments\":" "#,
-                r#""{" "\"attacker\":" "[" (string ("," string)*)? "]" "," "\"tool\":" "[" (string ("," string)*)? "]" "}" "}")*)? "]" "}" "}""#
-            )
-        );
+        let names = r#""[" (string ("," string)*)? "]""#;
+        let roles = format!(r#""{{" "\"attacker\":" {names} "," "\"tool\":" {names} "}}""#);
+        let event = format!(r#""{{" "\"trigger\":" string "," "\"arguments\":" {roles} "}}""#);
+        let attacks = format!(r#""{{" "\"attack\":" "[" ({event} ("," {event})*)? "]" "}}""#);
+        let answer = format!(r#"root ::= "{{" "\"reason\":" string "," "\"events\":" {attacks} "}}""#);
+        assert_eq!(grammar(&later).lines().next(), Some(answer.as_str()));
     }
 
     #[test]
