@@ -62,7 +62,8 @@ fn answer(rng: &mut ChaCha12Rng, text: &str) -> String {
                 raw.insert_str(at, &copy);
             }
             4 => {
-                let other = part(rng, pick(rng, &ANSWERS), 120).to_owned();
+                let answer = pick(rng, &ANSWERS);
+                let other = part(rng, answer, 120).to_owned();
                 raw.insert_str(at, &other);
             }
             5 if rng.random_range(0..3) == 0 => raw.truncate(at),
