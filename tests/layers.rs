@@ -69,7 +69,11 @@ const LAYERS: [Layer; 14] = [
         ours: &["student", "template", "eval", "config", "ie", "store"],
         outside: &["burn", "rayon", "rand", "rand_chacha", "serde_json"],
     },
-    Layer { module: "eval", ours: &["ie", "config"], outside: &["rayon", "rand", "rand_chacha"] },
+    Layer {
+        module: "eval",
+        ours: &["ie", "config"],
+        outside: &["rayon", "rand", "rand_chacha", "serde_json", "unicode_normalization"],
+    },
     Layer { module: "report", ours: &["ie", "eval", "trace", "store"], outside: &["polars", "serde_json"] },
     Layer { module: "cli", ours: &["*"], outside: &["*"] },
 ];

@@ -551,7 +551,7 @@ fn a_document_beyond_the_models_context_fails_alone_and_says_why() {
 fn a_model_in_this_process_answers_for_the_team_and_is_asked_once() {
     let desk = Desk::new();
     let text = std::fs::read_to_string(desk.path("tiny.toml")).unwrap();
-    desk.write("own.toml", &text.replace("cassette = 'none'", "local = 'student'\nmax_tokens = 6"));
+    desk.write("own.toml", &text.replace("cassette = 'none'", "local = 'student'\nreask = false\nmax_tokens = 6"));
     let debate = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_understudy"));
         command.args(["debate", "own.toml", "--device", "cpu"]).args(more).current_dir(desk.0.path());

@@ -211,8 +211,11 @@ mod tests {
         for (key, words) in CHOICES {
             let listed = keys().contains(&key.to_owned());
             assert!(listed, "{key} is no key");
-            let value =
-                if ["eval.systems", "train.report_to"].contains(&key) { "[\"zyzzyva\"]" } else { "\"zyzzyva\"" };
+            let value = if ["eval.systems", "team.tasks", "train.report_to"].contains(&key) {
+                "[\"zyzzyva\"]"
+            } else {
+                "\"zyzzyva\""
+            };
             let said = refused(key, value);
             // The plan's own list, word for word: neither may know one that the other lacks.
             assert!(said.ends_with(&format!("{key} is \"zyzzyva\"; expected {}", words.join(", "))), "{said}");

@@ -53,8 +53,11 @@ fn answer(rng: &mut ChaCha12Rng, text: &str) -> String {
         match rng.random_range(0..12) {
             0 => raw.insert_str(at, pick(rng, &PIECES)),
             1 => {
-                let long = part(rng, &raw[at..], 12).len();
-                raw.replace_range(at..at + long, "");
+                let mut end = (at + rng.random_range(0..=12)).min(raw.len());
+                while !raw.is_char_boundary(end) {
+                    end += 1;
+                }
+                raw.replace_range(at..end, "");
             }
             2 => raw.insert_str(at, part(rng, text, 40)),
             3 => {

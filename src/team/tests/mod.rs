@@ -1,5 +1,6 @@
 //! Debates with scripted agents: silence, agreement, ties, and the record that is kept of them.
 
+#[cfg(test)]
 mod tasks;
 
 use super::{Client, Protocol, Sampling, Team};
