@@ -38,11 +38,7 @@ const LAYERS: [Layer; 14] = [
         ours: &["ie", "config", "template", "trace", "store", "embed"],
         outside: &["ureq", "serde_json", "rayon"],
     },
-    Layer {
-        module: "filter",
-        ours: &["ie", "config", "trace", "store"],
-        outside: &["rayon", "polars", "unicode_normalization"],
-    },
+    Layer { module: "filter", ours: &["ie", "config", "trace", "store"], outside: &["rayon", "unicode_normalization"] },
     Layer {
         module: "student",
         ours: &["ie", "template", "config"],
