@@ -6,8 +6,8 @@
 //! the same draws, the interval of a difference is paired.
 //!
 //! The interval is Student's: the standard error is that of the replicates, the quantile that of t
-//! with one degree less than documents, for an F1 on the logit scale so that it stays within 0 and
-//! 1. Percentiles of the replicates, the usual choice, cover too little where documents are few: at
+//! with one degree less than documents, for an F1 on the logit scale so that it stays between 0 and
+//! one. Percentiles of the replicates, the usual choice, cover too little where documents are few: at
 //! twenty of them 89 to 93 of 100, and 81 to 91 for a paired difference (`tests/simulation.rs` holds
 //! the worst case). BCa covers the difference no better, and a studentised bootstrap breaks down
 //! where few documents differ.

@@ -220,8 +220,8 @@ fn ratio(own: Option<f64>, reference: Option<f64>) -> Option<f64> {
 pub fn frontier(comparison: &Comparison, cost: Option<&CostModel>) -> (Unit, Vec<String>) {
     let money = |row: &Row| cost.and_then(|cost| cost.per_document(row));
     let priced = !comparison.systems.is_empty() && comparison.systems.iter().all(|row| money(row).is_some());
-    let (unit, costs): (Unit, &dyn Fn(&Row) -> Option<f64>) =
-        if priced { (Unit::Money, &money) } else { (Unit::Tokens, &|row: &Row| row.tokens()) };
+    let unit = if priced { Unit::Money } else { Unit::Tokens };
+    let costs = |row: &Row| if priced { money(row) } else { row.tokens() };
     let point = |row: &Row| Some((costs(row)?, row.scores.entities.f1()?, row.name.clone()));
     let mut points: Vec<(f64, f64, String)> = comparison.systems.iter().filter_map(point).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));

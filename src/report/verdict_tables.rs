@@ -32,7 +32,7 @@ pub fn tests(comparison: &Comparison) -> Option<Table> {
         plain(comparison.delta * 100.0, 1)
     );
     let head = vec!["System", "Measure", "F1", "Δ", "p", "p, Holm", "As good"];
-    (!rows.is_empty()).then(|| Table { id: "tests", caption, head, rows })
+    (!rows.is_empty()).then_some(Table { id: "tests", caption, head, rows })
 }
 
 fn tested(test: &Tested) -> [String; 4] {
@@ -65,7 +65,7 @@ pub fn types_apart(comparison: &Comparison) -> Option<Table> {
         found.len()
     );
     let head = vec!["System", "Type", "Gold", "F1", "Δ", "p", "p, Holm", "As good"];
-    (asked > 0).then(|| Table { id: "types-apart", caption, head, rows })
+    (asked > 0).then_some(Table { id: "types-apart", caption, head, rows })
 }
 
 /// Systems that were trained several times.
@@ -89,7 +89,7 @@ pub fn seeds(comparison: &Comparison) -> Option<Table> {
         comparison.reference
     );
     let head = vec!["System", "Measure", "Seeds", "Mean F1", "95 %", "S.d.", "Least", "Most", "Δ"];
-    (!rows.is_empty()).then(|| Table { id: "seeds", caption, head, rows })
+    (!rows.is_empty()).then_some(Table { id: "seeds", caption, head, rows })
 }
 
 /// What the systems take, as totals and as multiples of the reference.

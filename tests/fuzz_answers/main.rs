@@ -70,7 +70,10 @@ fn answer(rng: &mut ChaCha12Rng, text: &str) -> String {
                 raw.insert_str(at, &other);
             }
             5 if rng.random_range(0..3) == 0 => raw.truncate(at),
-            6 => raw = raw.replacen(pick(rng, &PIECES), pick(rng, &PIECES), rng.random_range(1..4)),
+            6 => {
+                let (from, to) = (pick(rng, &PIECES), pick(rng, &PIECES));
+                raw = raw.replacen(from, to, rng.random_range(1..4));
+            }
             7 => {
                 // A text of one language in an answer of another.
                 let label = pick(rng, &["人物", "인물", "person", "org", "组织"]);

@@ -47,7 +47,7 @@ impl Sum {
     /// The counts, where all credit is whole and the same on both sides.
     pub(super) fn counts(&self) -> Option<Counts> {
         let whole = self.hit == self.hit_gold && self.hit.fract() == 0.0 && self.hit <= self.gold.min(self.pred);
-        whole.then(|| Counts {
+        whole.then_some(Counts {
             tp: self.hit as u64,
             fp: (self.pred - self.hit) as u64,
             fn_: (self.gold - self.hit) as u64,

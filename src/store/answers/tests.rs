@@ -274,7 +274,7 @@ fn the_same_answers_in_any_order_are_the_same_cassette_and_come_back_from_it() {
     let models: Vec<_> =
         told.models.iter().map(|m| (m.model.as_str(), m.class.as_str(), m.answers, m.attempts)).collect();
     assert_eq!(models, [("m", "chat", 7, 10), ("m", "local", 1, 1), ("n", "chat", 1, 1)]);
-    let said = import_answers(&[path.clone()], &path).unwrap_err().to_string();
+    let said = import_answers(std::slice::from_ref(&path), &path).unwrap_err().to_string();
     assert!(said.contains("is the store itself"), "{said}");
 }
 
