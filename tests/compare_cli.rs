@@ -23,8 +23,9 @@ impl Desk {
             9.0,
         );
         for (name, every) in [("student@1", 5), ("student@2", 6)] {
-            let found =
-                move |at: usize| vec!["PER 0 3", "PER 8 10", if at % every == 0 { "ORG 14 18" } else { "LOC 14 18" }];
+            let found = move |at: usize| {
+                vec!["PER 0 3", "PER 8 10", if at.is_multiple_of(every) { "ORG 14 18" } else { "LOC 14 18" }]
+            };
             desk.system(name, found, 1, 0.5);
         }
         desk

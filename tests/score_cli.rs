@@ -167,7 +167,10 @@ fn the_fast_way_and_the_careful_way_count_the_same() {
         .collect();
     desk.lines("gold.jsonl", &documents);
     let found = |at: usize| {
-        prediction(&format!("d{at}"), ann(if at % 5 == 0 { 8 } else { 0 }, if at % 5 == 0 { 10 } else { 3 }, "PER"))
+        prediction(
+            &format!("d{at}"),
+            ann(if at.is_multiple_of(5) { 8 } else { 0 }, if at.is_multiple_of(5) { 10 } else { 3 }, "PER"),
+        )
     };
     desk.lines("pred.jsonl", &(0..3000).rev().filter(|at| at % 11 != 0).map(found).collect::<Vec<_>>());
     let call = |more: &[&str]| {
