@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::time::{Duration, Instant, SystemTime};
 
+/// Bytes of a connection's buffer, each way.
+const BUFFER: usize = 16 << 10;
 /// Largest answer that is read, in bytes once unpacked.
 const LARGEST_BODY: u64 = 16 << 20;
 /// Largest body of a failure that is read: its first words are all that is shown.
@@ -71,6 +73,10 @@ impl HttpClient {
             .timeout_global(Some(endpoint.timeout))
             .timeout_connect(Some(endpoint.timeout.min(Duration::from_secs(10))))
             .max_idle_connections(connections)
+            // Below malloc's mmap threshold: a request that maps and unmaps its buffers stops every
+            // other thread for it.
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(BUFFER)
             .max_idle_connections_per_host(connections)
             .max_redirects(0)
             .max_redirects_will_error(false)
