@@ -10,6 +10,7 @@ use crate::store::{StoredAnswer, StoredRequest};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes of a connection's buffer, each way.
@@ -36,7 +37,19 @@ pub struct Endpoint {
 pub struct HttpClient {
     endpoint: Endpoint,
     url: String,
-    agent: ureq::Agent,
+    /// Each thread has one of them: a pool of hundreds of connections is searched for every request.
+    agents: Vec<ureq::Agent>,
+}
+
+/// Threads that share an agent.
+const THREADS_PER_AGENT: usize = 8;
+
+thread_local! {
+    /// Which agent a thread takes, of however many there are.
+    static TURN: usize = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    };
 }
 
 /// What one attempt came to.
@@ -84,7 +97,8 @@ impl HttpClient {
             .user_agent(concat!("understudy/", env!("CARGO_PKG_VERSION")))
             .build();
         let url = beneath(&endpoint.base_url, "chat/completions");
-        HttpClient { endpoint, url, agent: config.into() }
+        let agents = (0..connections.div_ceil(THREADS_PER_AGENT).max(1)).map(|_| config.clone().into()).collect();
+        HttpClient { endpoint, url, agents }
     }
 
     /// The same server, asked beneath another path of its base address.
@@ -158,7 +172,8 @@ impl HttpClient {
     }
 
     fn send(&self, body: Vec<u8>) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
-        let mut call = self.agent.post(&self.url).header("Content-Type", "application/json");
+        let agent = &self.agents[TURN.with(|turn| *turn) % self.agents.len()];
+        let mut call = agent.post(&self.url).header("Content-Type", "application/json");
         if let Some(key) = &self.endpoint.api_key {
             call = call.header("Authorization", &format!("Bearer {key}"));
         }
