@@ -152,7 +152,7 @@ pub fn team<'a>(
 /// Lets the team debate, and gives the traces in the documents' order.
 ///
 /// # Errors
-/// As [`debated`].
+/// As `debated`.
 pub fn traces(
     plan: &Plan,
     protocol: Protocol,

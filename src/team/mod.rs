@@ -2,7 +2,7 @@
 //!
 //! A protocol is one published way to use an LLM for extraction, one file each below
 //! [`protocol`], which reads one document; all share the client, the parser, the trace and the
-//! scorer. Many documents are read side by side ([`hall`]), and what waits to be asked is asked
+//! scorer. Many documents are read side by side (`hall`), and what waits to be asked is asked
 //! agent by agent, so that a server reuses the shared instruction.
 
 pub mod client;

@@ -12,7 +12,7 @@
 //! [`MOST_SENT`] characters.
 //!
 //! **Who answers.** Experts with a schema of their own inform the others; the outcome is made of the
-//! last answers of those with the team's schema ([`outcome`]).
+//! last answers of those with the team's schema (`outcome`).
 
 mod answer;
 mod outcome;
