@@ -159,7 +159,7 @@ impl Fleet {
             let state = self.lock();
             let mut queue = locked(&call.queue);
             queue.push(more);
-            let over = queue.done(entry);
+            let over = queue.done();
             let waits = call.waiting.count.load(Ordering::Relaxed);
             drop(queue);
             match over {

@@ -170,14 +170,12 @@ impl Client {
             (0..wanted[&asked.key]).for_each(|_| tell());
             Vec::new()
         });
-        let mut failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let failures = failures.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let answer = |asked: &Asked| match failures.get(&asked.key) {
             Some(error) => Err(error.clone()),
             None => self.store.get_key(&asked.key).ok_or_else(|| self.unanswered(&asked.request)),
         };
-        let answers = asked.iter().map(answer).collect();
-        failures.clear();
-        answers
+        asked.iter().map(answer).collect()
     }
 
     /// Asks all of these and what hearing leads to, keeps what is said, and tells it; returns once

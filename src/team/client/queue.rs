@@ -104,7 +104,7 @@ impl Queue {
     }
 
     /// Takes note that a request was heard; whether nothing is left.
-    pub fn done(&mut self, _: Entry) -> bool {
+    pub fn done(&mut self) -> bool {
         self.open -= 1;
         self.is_over()
     }
@@ -169,10 +169,10 @@ mod tests {
         assert_eq!((queue.first(Duration::ZERO), queue.first(second)), (Some(Duration::ZERO), Some(second)));
         assert_eq!(queue.request(second).messages[1].content, "1");
         assert_eq!(queue.request(Duration::ZERO).messages[1].content, "2");
-        let entry = queue.take(Duration::ZERO);
-        assert!(!queue.done(entry));
+        queue.take(Duration::ZERO);
+        assert!(!queue.done());
         assert_eq!(queue.first(Duration::ZERO), Some(second));
-        let entry = queue.take(second);
-        assert!(queue.done(entry));
+        queue.take(second);
+        assert!(queue.done());
     }
 }

@@ -1,6 +1,8 @@
 //! Debates with scripted agents: silence, agreement, ties, and the record that is kept of them.
 
 #[cfg(test)]
+mod cooperkgc;
+#[cfg(test)]
 mod tasks;
 
 use super::{Client, Protocol, Sampling, Team};
@@ -52,24 +54,35 @@ impl Asked<'_> {
 }
 
 /// Asks until the script has answered all that it answers; where it gives `None`, nobody speaks.
-fn debate(text: &str, script: impl Fn(&Asked) -> Option<String>) -> Trace {
+/// The trace of a team that `gather` makes, and all that it asked.
+fn play(
+    gather: impl for<'c> Fn(&'c Client) -> Team<'c>,
+    text: &str,
+    script: impl Fn(&StoredRequest) -> Option<String>,
+) -> (Trace, Vec<StoredRequest>) {
     let documents = [Document::new("d", text)];
     let client = Client::replay(AnswerStore::new());
     loop {
-        let team = Team::new(Protocol::Crossagentie, schema(), &client, sampling()).recording();
+        let team = gather(&client).recording();
         let mut traces = team.debate(&documents);
         let mut fresh = 0;
         for request in team.requests() {
             let unheard = client.store().get(&request).is_none();
-            if let Some(content) = script(&Asked::of(&request)).filter(|_| unheard) {
+            if let Some(content) = script(&request).filter(|_| unheard) {
                 client.store().put(&request, &said(content)).unwrap();
                 fresh += 1;
             }
         }
         if fresh == 0 {
-            return traces.remove(0);
+            return (traces.remove(0), team.requests());
         }
     }
+}
+
+/// The trace of the type agents of [`schema`].
+fn debate(text: &str, script: impl Fn(&Asked) -> Option<String>) -> Trace {
+    let script = |request: &StoredRequest| script(&Asked::of(request));
+    play(|client| Team::new(Protocol::Crossagentie, schema(), client, sampling()), text, script).0
 }
 
 fn said(content: String) -> StoredAnswer {

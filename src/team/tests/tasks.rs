@@ -1,10 +1,10 @@
 //! The tasks together: feedback from relations and events to entities, withdrawal, Δ, events,
 //! ablations, languages. Agents are scripted by what stands in their prompts.
 
-use super::{said, sampling};
-use crate::ie::{Document, EntityType, EventType, RelationType, Role, Schema};
-use crate::store::{AnswerStore, StoredRequest};
-use crate::team::{Client, Debated, Options, Protocol, Team};
+use super::{play, sampling};
+use crate::ie::{EntityType, EventType, RelationType, Role, Schema};
+use crate::store::StoredRequest;
+use crate::team::{Debated, Options, Protocol, Team};
 use crate::template::prompt::Language;
 use crate::trace::Trace;
 
@@ -48,24 +48,14 @@ fn read(
     language: Language,
     script: Script,
 ) -> (Trace, Vec<StoredRequest>) {
-    let client = Client::replay(AnswerStore::new());
-    loop {
-        let team = Team::new(Protocol::Crossagentie, schema.clone(), &client, sampling()).working(options.clone());
-        let team = team.speaking(language).recording();
-        let trace = team.debate(&[Document::new("d", text)]).remove(0);
-        let mut fresh = 0;
-        for request in team.requests() {
-            let heard = client.store().get(&request).is_some();
-            let last = &request.messages[request.messages.len() - 1].content;
-            if let Some(content) = script(&request.messages[0].content, last).filter(|_| !heard) {
-                client.store().put(&request, &said(content)).unwrap();
-                fresh += 1;
-            }
-        }
-        if fresh == 0 {
-            return (trace, team.requests());
-        }
-    }
+    play(
+        |client| {
+            let team = Team::new(Protocol::Crossagentie, schema.clone(), client, sampling());
+            team.working(options.clone()).speaking(language)
+        },
+        text,
+        |request| script(&request.messages[0].content, &request.messages[request.messages.len() - 1].content),
+    )
 }
 
 fn feedback(rounds: u32) -> Options {

@@ -7,7 +7,7 @@
 use super::claims::{Happening, short};
 use super::fold::{Places, boundary, fold};
 use super::link::{folded, said};
-use super::{Dropped, Finish, Heard, counted, hear, nothing_kept, once, status};
+use super::{Dropped, Finish, Heard, hear, nothing_kept, once, status};
 use crate::ie::{Argument, Entity, Event, Schema, Span, Status, Trigger};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -35,12 +35,10 @@ pub struct EventReading {
 /// Reads which events an answer claims; an argument that is one of `entities` must have a type that
 /// its role allows.
 pub fn read_events(raw: &str, finish: Finish, text: &str, schema: &Schema, entities: &[Entity]) -> EventReading {
-    let Heard { ended, notes } = hear(raw, finish, schema);
-    let repairs = counted(&notes);
+    let Heard { ended, repairs } = hear(raw, finish, schema);
     let claims = match ended {
         Ok(claims) => claims,
         Err((status, error)) => {
-            let error = (status != Status::Empty).then_some(error);
             return EventReading { status, events: vec![], provenance: vec![], repairs, dropped: vec![], error };
         }
     };

@@ -132,20 +132,19 @@ pub struct RelationReading {
     pub error: Option<String>,
 }
 
-/// An answer that is not one, or its claims.
+/// An answer that is not one, with the reason where there is something to say, or its claims.
 struct Heard {
-    ended: Result<Claims, (Status, String)>,
-    notes: Notes,
+    ended: Result<Claims, (Status, Option<String>)>,
+    /// Each kind with its count.
+    repairs: Vec<String>,
 }
 
 /// Reads what an answer says of `text`.
 pub fn read_answer(raw: &str, finish: Finish, text: &str, schema: &Schema) -> Reading {
-    let Heard { ended, notes } = hear(raw, finish, schema);
-    let repairs = counted(&notes);
+    let Heard { ended, repairs } = hear(raw, finish, schema);
     let claims = match ended {
         Ok(claims) => claims,
         Err((status, error)) => {
-            let error = (status != Status::Empty).then_some(error);
             return Reading {
                 status,
                 extraction: Extraction::default(),
@@ -170,12 +169,10 @@ pub fn read_answer(raw: &str, finish: Finish, text: &str, schema: &Schema) -> Re
 /// Reads which relations an answer claims among `entities`; their surfaces are compared exactly,
 /// then folded, and the signature chooses between mentions of one surface.
 pub fn read_relations(raw: &str, finish: Finish, schema: &Schema, entities: &[Entity]) -> RelationReading {
-    let Heard { ended, notes } = hear(raw, finish, schema);
-    let repairs = counted(&notes);
+    let Heard { ended, repairs } = hear(raw, finish, schema);
     let claims = match ended {
         Ok(claims) => claims,
         Err((status, error)) => {
-            let error = (status != Status::Empty).then_some(error);
             return RelationReading {
                 status,
                 relations: vec![],
@@ -234,7 +231,8 @@ fn nothing_kept(dropped: &[Dropped]) -> String {
 fn hear(raw: &str, finish: Finish, schema: &Schema) -> Heard {
     let mut notes = Notes::new();
     let ended = hear_noting(raw, finish, schema, &mut notes);
-    Heard { ended, notes }
+    let ended = ended.map_err(|(status, error)| (status, (status != Status::Empty).then_some(error)));
+    Heard { ended, repairs: counted(&notes) }
 }
 
 fn hear_noting(raw: &str, finish: Finish, schema: &Schema, notes: &mut Notes) -> Result<Claims, (Status, String)> {

@@ -13,7 +13,7 @@
 use super::claims::short;
 use super::event::Finder;
 use super::link::{folded, said};
-use super::{Dropped, Finish, Heard, counted, hear, nothing_kept, once, status};
+use super::{Dropped, Finish, Heard, hear, nothing_kept, once, status};
 use crate::ie::{Entity, Extraction, Relation, RelationType, Schema, Span, Status};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -66,12 +66,10 @@ pub struct Composed {
 
 /// Reads which relations an answer claims between names of `text`.
 pub fn read_triples(raw: &str, finish: Finish, text: &str, schema: &Schema) -> TripleReading {
-    let Heard { ended, notes } = hear(raw, finish, schema);
-    let repairs = counted(&notes);
+    let Heard { ended, repairs } = hear(raw, finish, schema);
     let claims = match ended {
         Ok(claims) => claims,
         Err((status, error)) => {
-            let error = (status != Status::Empty).then_some(error);
             let extraction = Extraction::default();
             return TripleReading { status, triples: vec![], extraction, repairs, dropped: vec![], error };
         }

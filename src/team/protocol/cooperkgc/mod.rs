@@ -16,8 +16,6 @@
 
 mod answer;
 mod outcome;
-#[cfg(test)]
-mod tests;
 
 use crate::config::{Expert, ExpertTask};
 use crate::ie::record::ExtractionRecord;

@@ -1,10 +1,11 @@
 //! Teams of scripted experts: who is asked what, who sees what, and what it comes to.
 
+use super::{play, sampling};
 use crate::config::{Cooperation, Expert, ExpertTask};
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Document, Schema, Status};
-use crate::store::{AnswerStore, StoredAnswer, StoredRequest};
-use crate::team::{Client, Demonstrator, Options, Protocol, Sampling, Team};
+use crate::store::StoredRequest;
+use crate::team::{Demonstrator, Options, Protocol, Team};
 use crate::trace::{Support, Trace};
 use std::sync::Arc;
 
@@ -23,19 +24,6 @@ fn schema() -> Schema {
          { label = 'what', types = ['company'] }] }]\n",
     )
     .unwrap()
-}
-
-fn sampling() -> Sampling {
-    Sampling {
-        model: "m".into(),
-        temperature: 0.0,
-        max_tokens: 50,
-        debate_max_tokens: 20,
-        frequency_penalty: 0.0,
-        seed: 1,
-        logprobs: false,
-        max_rounds: 2,
-    }
 }
 
 /// The standard team with these rounds.
@@ -89,37 +77,13 @@ fn steady(asked: &Asked) -> Option<String> {
     Some(said.into())
 }
 
-/// Asks until the script has answered all that it answers; where it gives `None`, nobody speaks.
+/// The trace of the experts of these options, and all that they were asked.
 fn read(text: &str, options: Options, script: impl Fn(&Asked) -> Option<String>) -> (Trace, Vec<StoredRequest>) {
-    let documents = [Document::new("d", text)];
-    let client = Client::replay(AnswerStore::new());
-    loop {
-        let team = Team::new(Protocol::Cooperkgc, schema(), &client, sampling()).working(options.clone()).recording();
-        let mut traces = team.debate(&documents);
-        let mut fresh = 0;
-        for request in team.requests() {
-            let unheard = client.store().get(&request).is_none();
-            if let Some(content) = script(&Asked::of(&request)).filter(|_| unheard) {
-                client.store().put(&request, &said(content)).unwrap();
-                fresh += 1;
-            }
-        }
-        if fresh == 0 {
-            return (traces.remove(0), team.requests());
-        }
-    }
-}
-
-fn said(content: String) -> StoredAnswer {
-    StoredAnswer {
-        content,
-        finish: "stop".into(),
-        refusal: None,
-        tokens: None,
-        prompt_tokens: Some(9),
-        completion_tokens: Some(3),
-        ..StoredAnswer::default()
-    }
+    play(
+        |client| Team::new(Protocol::Cooperkgc, schema(), client, sampling()).working(options.clone()),
+        text,
+        |request| script(&Asked::of(request)),
+    )
 }
 
 fn working(cooperation: Cooperation) -> Options {
