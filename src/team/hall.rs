@@ -8,9 +8,9 @@
 use super::client::Asked;
 use super::floor::Team;
 use super::protocol;
-use super::room::{Outcome, Room};
+use super::room::{Outcome, Room, Told};
 use crate::ie::Document;
-use crate::store::{StoredRequest, request_key};
+use crate::store::StoredRequest;
 use crate::trace::Trace;
 use std::collections::HashMap;
 use std::future::Future;
@@ -35,7 +35,7 @@ struct Seat<'a> {
     reading: Mutex<Reading<'a>>,
     /// Answers that are awaited, and one for as long as questions are being asked.
     missing: AtomicUsize,
-    outcomes: Mutex<Vec<Option<Outcome>>>,
+    told: Mutex<Vec<Option<Told>>>,
 }
 
 /// Who waits for an answer: a seat and the place in its wish.
@@ -98,8 +98,8 @@ impl<'a> Hall<'a> {
         };
         let room = Arc::new(Room::new(self.team, document));
         let reading = Mutex::new(reading(Arc::clone(&room)));
-        let (missing, outcomes) = (AtomicUsize::new(0), Mutex::default());
-        Some(Arc::new(Seat { ordinal, room, reading, missing, outcomes }))
+        let (missing, told) = (AtomicUsize::new(0), Mutex::default());
+        Some(Arc::new(Seat { ordinal, room, reading, missing, told }))
     }
 
     /// Goes on reading until answers are awaited, and gives what is to be asked for them; `None` if
@@ -114,12 +114,12 @@ impl<'a> Hall<'a> {
             }
             let wish = seat.room.wish();
             seat.missing.store(wish.len() + 1, Ordering::SeqCst);
-            *locked(&seat.outcomes) = wish.iter().map(|_| None).collect();
+            *locked(&seat.told) = wish.iter().map(|_| None).collect();
             let mut asked = Vec::new();
             for (place, request) in wish.into_iter().enumerate() {
                 match self.look_up(seat, place, request) {
-                    Looked::Known(outcome) => {
-                        locked(&seat.outcomes)[place] = Some(outcome);
+                    Looked::Known(told) => {
+                        locked(&seat.told)[place] = Some(told);
                         seat.missing.fetch_sub(1, Ordering::SeqCst);
                     }
                     Looked::Awaited => {}
@@ -136,14 +136,14 @@ impl<'a> Hall<'a> {
     /// Looks for an answer in the store, then among what is under way.
     fn look_up(&self, seat: &Arc<Seat<'a>>, place: usize, request: StoredRequest) -> Looked {
         let client = self.team.client;
-        let known = |key: &str| client.store().get_key(key).map(|answer| Looked::Known(Ok(answer)));
-        if !client.is_live() {
-            let key = request_key(&request);
-            return known(&key).unwrap_or_else(|| Looked::Known(Err(client.unanswered(&request))));
-        }
         let asked = Asked::new(request);
-        if let Some(known) = known(&asked.key) {
+        let known = || client.store().get_key(&asked.key).map(|answer| Looked::Known((asked.key.clone(), Ok(answer))));
+        if let Some(known) = known() {
             return known;
+        }
+        if !client.is_live() {
+            let error = client.unanswered(&asked.request);
+            return Looked::Known((asked.key, Err(error)));
         }
         let mut under_way = locked(&self.under_way);
         if let Some(waiting) = under_way.get_mut(&asked.key) {
@@ -151,7 +151,7 @@ impl<'a> Hall<'a> {
             return Looked::Awaited;
         }
         // It may have come since the store was asked.
-        if let Some(known) = known(&asked.key) {
+        if let Some(known) = known() {
             return known;
         }
         under_way.insert(asked.key.clone(), vec![(Arc::clone(seat), place)]);
@@ -163,7 +163,7 @@ impl<'a> Hall<'a> {
         let waiting = locked(&self.under_way).remove(&asked.key).unwrap_or_default();
         let mut next = Vec::new();
         for (seat, place) in waiting {
-            locked(&seat.outcomes)[place] = Some(outcome.clone());
+            locked(&seat.told)[place] = Some((asked.key.clone(), outcome.clone()));
             if seat.missing.fetch_sub(1, Ordering::SeqCst) > 1 {
                 continue;
             }
@@ -179,7 +179,7 @@ impl<'a> Hall<'a> {
 
 /// Where the answer to a request is.
 enum Looked {
-    Known(Outcome),
+    Known(Told),
     /// Somebody else asks for it.
     Awaited,
     Open(Asked),
@@ -187,8 +187,8 @@ enum Looked {
 
 impl Seat<'_> {
     fn bring(&self) {
-        let outcomes = std::mem::take(&mut *locked(&self.outcomes));
-        let all = outcomes.into_iter().map(|outcome| outcome.expect("nothing is missing any more"));
+        let told = std::mem::take(&mut *locked(&self.told));
+        let all = told.into_iter().map(|told| told.expect("nothing is missing any more"));
         self.room.bring(all.collect());
     }
 }

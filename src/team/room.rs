@@ -9,7 +9,7 @@ use super::client::shape;
 use super::floor::Team;
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Cost, Document, Extraction, Message, Schema, Status};
-use crate::store::{StoredAnswer, StoredRequest, request_key};
+use crate::store::{StoredAnswer, StoredRequest};
 use crate::template::answer::Finish;
 use crate::template::prompt::Prompts;
 use crate::trace::{Snapshot, Trace, Turn};
@@ -47,6 +47,9 @@ impl Question {
 /// An outcome of the client.
 pub(super) type Outcome = Result<StoredAnswer, ClientError>;
 
+/// What became of a request, by its key.
+pub(super) type Told = (String, Outcome);
+
 /// One document, and everything that was said about it.
 pub(super) struct Room<'a> {
     team: &'a Team<'a>,
@@ -60,7 +63,7 @@ struct State {
     /// Asked and not answered yet, for the hall to take.
     wish: Vec<StoredRequest>,
     /// What the hall heard, in the order of the wish.
-    heard: Option<Vec<Outcome>>,
+    heard: Option<Vec<Told>>,
     /// Every request, where the team records them.
     asked: Vec<StoredRequest>,
 }
@@ -112,14 +115,14 @@ impl<'a> Room<'a> {
         questions: Vec<Question>,
         read: impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
     ) -> Vec<Option<T>> {
-        let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(question)).collect();
-        let outcomes = self.answers(requests.clone()).await;
-        let read_all = |questions: &[Question], requests: &[StoredRequest], outcomes: &[Outcome]| {
-            let all = questions.iter().zip(requests).zip(outcomes);
-            all.map(|((question, request), outcome)| heard(question, request, outcome, &read)).collect::<Vec<_>>()
+        let told = self.answers(&questions).await;
+        let read_all = |questions: &[Question], told: &[Told]| {
+            let all = questions.iter().zip(told);
+            all.map(|(question, (key, outcome))| heard(question, key, outcome, &read)).collect::<Vec<_>>()
         };
-        let mut turns = read_all(&questions, &requests, &outcomes);
-        let unread = |at: &usize| matches!((&turns[*at], &outcomes[*at]), ((turn, None), Ok(_)) if turn.status == Status::Failed);
+        let mut turns = read_all(&questions, &told);
+        let unread =
+            |at: &usize| matches!((&turns[*at], &told[*at].1), ((turn, None), Ok(_)) if turn.status == Status::Failed);
         let again: Vec<usize> = (0..turns.len()).filter(|_| self.team.reasks()).filter(unread).collect();
         if !again.is_empty() {
             let asked = again.iter().map(|&at| {
@@ -128,9 +131,8 @@ impl<'a> Room<'a> {
                 Question { messages, ..questions[at].clone() }
             });
             let questions: Vec<Question> = asked.collect();
-            let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(question)).collect();
-            let outcomes = self.answers(requests.clone()).await;
-            for (at, mut second) in again.into_iter().zip(read_all(&questions, &requests, &outcomes)) {
+            let told = self.answers(&questions).await;
+            for (at, mut second) in again.into_iter().zip(read_all(&questions, &told)) {
                 second.0.asked_again = true;
                 let (first, _) = std::mem::replace(&mut turns[at], second);
                 self.write(|trace| trace.superseded.push(first));
@@ -148,16 +150,15 @@ impl<'a> Room<'a> {
 
     /// Writes a failed turn for a question that could not be asked.
     pub fn unasked(&self, question: &Question, why: String) {
-        let request = self.request(question);
-        let mut turn = spoken(question, &request, &Err(ClientError::Halted(why)));
-        turn.request.clear();
+        let turn = spoken(question, "", &Err(ClientError::Halted(why)));
         self.write(|trace| trace.turns.push(turn));
     }
 
-    async fn answers(&self, requests: Vec<StoredRequest>) -> Vec<Outcome> {
-        if requests.is_empty() {
+    async fn answers(&self, questions: &[Question]) -> Vec<Told> {
+        if questions.is_empty() {
             return Vec::new();
         }
+        let requests: Vec<StoredRequest> = questions.iter().map(|question| self.request(question)).collect();
         {
             let mut state = self.state();
             if self.team.records() {
@@ -178,8 +179,8 @@ impl<'a> Room<'a> {
     }
 
     /// Brings the answers to a wish.
-    pub fn bring(&self, outcomes: Vec<Outcome>) {
-        self.state().heard = Some(outcomes);
+    pub fn bring(&self, told: Vec<Told>) {
+        self.state().heard = Some(told);
     }
 
     /// The trace, closed, and the recorded requests.
@@ -225,11 +226,11 @@ impl<'a> Room<'a> {
 /// The turn of an answer, and what was read from it.
 fn heard<T>(
     question: &Question,
-    request: &StoredRequest,
+    key: &str,
     outcome: &Outcome,
     read: &impl Fn(&Question, &StoredAnswer, &mut Turn) -> Option<T>,
 ) -> (Turn, Option<T>) {
-    let mut turn = spoken(question, request, outcome);
+    let mut turn = spoken(question, key, outcome);
     let found = match outcome {
         Ok(answer) => read(question, answer, &mut turn),
         Err(_) => None,
@@ -237,13 +238,13 @@ fn heard<T>(
     (turn, found)
 }
 
-fn spoken(question: &Question, request: &StoredRequest, outcome: &Outcome) -> Turn {
+fn spoken(question: &Question, key: &str, outcome: &Outcome) -> Turn {
     let mut turn = Turn {
         stage: question.stage.into(),
         agent: question.agent.clone(),
         round: question.round,
         conflict: question.conflict,
-        request: request_key(request),
+        request: key.into(),
         raw: String::new(),
         status: Status::Failed,
         error: None,
