@@ -124,7 +124,6 @@ fn a_server_is_told_by_what_it_does() {
     let (_, found, _) = doctor(home.path(), Some(&serve(plain)));
     assert_eq!(state(&found, "server").0, "ok");
     let without = [
-        ("logprobs", "no: confidence will be votes alone"),
         ("usage", "no: the cost of the team will be unknown"),
         ("seed", "cannot be told: a second recording may differ"),
         ("json_schema", "no: nothing here depends on it"),
@@ -133,6 +132,8 @@ fn a_server_is_told_by_what_it_does() {
         let (state, found) = state(&found, what);
         assert!(state == "weak" && found.starts_with(says), "{what}: {found}");
     }
+    let (state, found) = state(&found, "logprobs");
+    assert!(state == "missing" && found.contains("set team.logprobs = false to go by votes alone"), "{found}");
 }
 
 #[test]

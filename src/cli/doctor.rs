@@ -231,11 +231,15 @@ fn capability_checks(can: &Capabilities, wanted: bool) -> Vec<Check> {
         Check { what, state, found }
     };
     let confidence = match wanted {
-        true => "confidence will be votes alone; set team.logprobs = false, or use a server that sends them",
+        true => "a run is refused; set team.logprobs = false to go by votes alone, or use a server that sends them",
         false => "not asked for by this config (team.logprobs = false)",
     };
+    let mut logprobs = row("logprobs", can.logprobs, confidence);
+    if wanted && can.logprobs == Some(false) {
+        logprobs.state = State::Missing;
+    }
     vec![
-        row("logprobs", can.logprobs, confidence),
+        logprobs,
         row("usage", can.usage, "the cost of the team will be unknown"),
         row("seed", can.seed, "a second recording may differ where team.temperature is above 0; answers are stored"),
         row(

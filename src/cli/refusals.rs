@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Code, exit code, and what it stands for. A code never changes its meaning.
-pub const CODES: [(&str, u8, &str); 21] = [
+pub const CODES: [(&str, u8, &str); 22] = [
     ("E001", 2, "the config has a key that nobody knows"),
     ("E101", 4, "the weights of a model known by name are not in the cache"),
     ("E102", 4, "the encoder of team.demonstrations cannot be used"),
@@ -35,6 +35,7 @@ pub const CODES: [(&str, u8, &str); 21] = [
     ("E304", 4, "nothing of what the team said passed the filter"),
     ("E311", 4, "the pool of team.demonstrations cannot serve: no gold, or none of an asked type"),
     ("E401", 4, "a server does not hold answers to a schema as team.constrained_output asks"),
+    ("E402", 4, "a server answers without the log-probabilities that team.logprobs asks for"),
 ];
 
 /// What `train` does and refuses, for its help screen.
@@ -42,7 +43,7 @@ pub fn train() -> String {
     let mut text = String::from(
         "Fine-tune the student on the corpus\n\nRefused before the first step, with exit code 4 (a config: 2):",
     );
-    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E102", "E304", "E311", "E401"].contains(code)) {
+    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E102", "E304", "E311", "E401", "E402"].contains(code)) {
         let _ = write!(text, "\n  {code}  {what}");
     }
     text

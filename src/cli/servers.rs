@@ -62,7 +62,7 @@ pub fn client(plan: &Plan, common: &Common, spending: &Spending, shard: Option<S
         return Ok(Client::local(store, local));
     }
     let mut endpoints = endpoints(plan, common)?;
-    hold_to_schema(plan, &mut endpoints)?;
+    look_at(plan, &mut endpoints)?;
     open(&mut store, &own)?;
     Ok(Client::live(store, Fleet::new(endpoints, team.in_flight, team.max_attempts, limits)))
 }
@@ -170,37 +170,66 @@ pub fn is_local(base_url: &str) -> bool {
     bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Finds the way by which each server holds an answer to a schema, if the plan wants that. What was
-/// seen once is noted in the run directory and not asked again.
-fn hold_to_schema(plan: &Plan, endpoints: &mut [Endpoint]) -> Result<()> {
+/// Looks whether each server can do what the plan needs of it. What was seen once is noted in the
+/// run directory and not asked again.
+fn look_at(plan: &Plan, endpoints: &mut [Endpoint]) -> Result<()> {
+    let notes_file = plan.output_dir().join("capabilities.json");
+    let mut notes = notes(&notes_file);
+    let known = notes.clone();
+    for endpoint in endpoints.iter_mut() {
+        hold_to_schema(plan, endpoint, &mut notes)?;
+        insist_on_logprobs(plan, endpoint, &mut notes)?;
+    }
+    if notes != known {
+        let text = serde_json::to_string_pretty(&notes)? + "\n";
+        write_atomic(&notes_file, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Finds the way by which a server holds an answer to a schema, if the plan wants that.
+fn hold_to_schema(plan: &Plan, endpoint: &mut Endpoint, notes: &mut BTreeMap<String, String>) -> Result<()> {
     let team = &plan.config().team;
     let wanted = match team.constrained_output.as_str() {
         "none" => return Ok(()),
         "auto" => Form::ALL.to_vec(),
         named => Form::named(named).into_iter().collect(),
     };
-    let notes_file = plan.output_dir().join("capabilities.json");
-    let mut notes = notes(&notes_file);
-    let known = notes.clone();
-    for endpoint in endpoints.iter_mut() {
-        let name = format!("{} {}", endpoint.base_url, team.model);
-        let noted = notes.get(&name).and_then(|form| Form::named(form)).filter(|form| wanted.contains(form));
-        let form = noted.or_else(|| HttpClient::new(endpoint.clone(), 1).form(&team.model, &wanted));
-        let Some(form) = form else {
-            return Err(refused(format!(
-                "E401: {}: {} was not seen to hold an answer to a JSON schema ({}); set team.constrained_output = \"none\", \
-                 or look at what the server can do: understudy doctor CONFIG",
-                endpoint.base_url,
-                team.model,
-                wanted.iter().map(|form| form.name()).collect::<Vec<_>>().join(", ")
-            )));
-        };
-        endpoint.form = Some(form);
-        notes.insert(name, form.name().into());
+    let name = format!("{} {}", endpoint.base_url, team.model);
+    let noted = notes.get(&name).and_then(|form| Form::named(form)).filter(|form| wanted.contains(form));
+    let form = noted.or_else(|| HttpClient::new(endpoint.clone(), 1).form(&team.model, &wanted));
+    let Some(form) = form else {
+        return Err(refused(format!(
+            "E401: {}: {} was not seen to hold an answer to a JSON schema ({}); set team.constrained_output = \"none\", \
+             or look at what the server can do: understudy doctor CONFIG",
+            endpoint.base_url,
+            team.model,
+            wanted.iter().map(|form| form.name()).collect::<Vec<_>>().join(", ")
+        )));
+    };
+    endpoint.form = Some(form);
+    notes.insert(name, form.name().into());
+    Ok(())
+}
+
+/// Refuses a server that answers without log-probabilities, if the plan weighs answers by them. One
+/// that does not answer at all is the debate's to report: every answer may be stored.
+fn insist_on_logprobs(plan: &Plan, endpoint: &Endpoint, notes: &mut BTreeMap<String, String>) -> Result<()> {
+    let team = &plan.config().team;
+    let name = format!("{} {} logprobs", endpoint.base_url, team.model);
+    if !team.logprobs || notes.contains_key(&name) {
+        return Ok(());
     }
-    if notes != known {
-        let text = serde_json::to_string_pretty(&notes)? + "\n";
-        write_atomic(&notes_file, text.as_bytes())?;
+    match HttpClient::new(endpoint.clone(), 1).logprobs(&team.model) {
+        Some(true) => drop(notes.insert(name, "yes".into())),
+        None => {}
+        Some(false) => {
+            return Err(refused(format!(
+                "E402: {}: {} answers without log-probabilities, which confidence is made of; set team.logprobs = false to \
+                 go by votes alone, or use a server that sends them (llama.cpp, vLLM): understudy doctor CONFIG",
+                endpoint.base_url, team.model
+            )));
+        }
     }
     Ok(())
 }

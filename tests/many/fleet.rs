@@ -70,6 +70,19 @@ fn every_request_is_answered_once_by_whoever_works_and_the_address_is_in_no_key(
 }
 
 #[test]
+fn questions_of_every_length_arrive_whole_over_one_connection() {
+    // Around 8 and 16 KiB, where a request no longer fits into the connection's buffer beside its head.
+    let stub = Stub::new(|_, heard| echo(heard));
+    let fleet = fleet(&[&stub.base_url], 1, 1);
+    let lengths = [0, 1, 7_900, 8_192, 15_800].into_iter().chain((15_950..16_500).step_by(7));
+    for length in lengths.chain([16_383, 16_384, 16_385, 32_768, 40_000, 300_000]) {
+        let text: String = (0..length).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
+        let answer = fleet.complete(&request(&text), &AtomicBool::new(false));
+        assert_eq!(answer.unwrap().content, text, "{length}");
+    }
+}
+
+#[test]
 fn one_at_a_time_goes_to_the_first_server_and_all_at_once_to_all() {
     let (first, second) = (Stub::new(|_, heard| echo(heard)), Stub::new(|_, heard| echo(heard)));
     let fleet = fleet(&[&first.base_url, &second.base_url], 2, 1);

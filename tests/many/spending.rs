@@ -1,7 +1,8 @@
 //! Calls and money: what is needed is told before, and a limit ends a call that goes on later.
 
 use crate::desk::{Asked, Desk};
-use crate::stub::{Reply, Stub, nobody, says};
+use crate::stub::{Reply, Stub, completion, nobody, says};
+use serde_json::json;
 
 const DOCUMENTS: usize = 20;
 const TYPES: usize = 2;
@@ -169,6 +170,34 @@ fn a_server_that_cannot_hold_answers_to_a_schema_is_refused_before_it_is_asked()
         assert_eq!((code, able.count()), (0, calls), "{said}");
     }
     assert!(desk.exported("out/answers.sqlite").contains("\"additionalProperties\":false"));
+}
+
+#[test]
+fn a_server_without_log_probabilities_is_refused_where_they_are_asked_for() {
+    let desk = Desk::new(3, TYPES);
+    let answering = |able: bool| {
+        Stub::new(move |_, heard| {
+            let asks = heard.body.contains("\"logprobs\":true");
+            if !heard.body.contains("You are the kind_") {
+                let mut body: serde_json::Value = serde_json::from_str(&completion("yes")).unwrap();
+                if able && asks {
+                    body["choices"][0]["logprobs"] = json!({"content": [{"token": "yes", "logprob": -0.1}]});
+                }
+                return Reply::Send(200, String::new(), body.to_string());
+            }
+            Reply::Send(200, String::new(), Asked::of(heard).answer(TYPES))
+        })
+    };
+    let plain = answering(false);
+    let (code, _, said) = debate(&desk, &plain.base_url, &["--set", "team.logprobs=true"]);
+    assert_eq!(code, 4);
+    assert!(said.contains("E402") && said.contains("set team.logprobs = false to go by votes alone"), "{said}");
+    assert_eq!(plain.count(), 2, "with and without: no agent was asked");
+    let able = answering(true);
+    for calls in [1 + 3 * TYPES, 1 + 3 * TYPES] {
+        let (code, _, said) = debate(&desk, &able.base_url, &["--set", "team.logprobs=true"]);
+        assert_eq!((code, able.count()), (0, calls), "{said}");
+    }
 }
 
 #[test]

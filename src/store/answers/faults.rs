@@ -132,7 +132,7 @@ fn a_full_disk_is_an_error_and_what_was_kept_before_is_safe() {
     };
     let row = |at: usize| Row::of(key_of(&request(at)), &request(at), answer(at));
     let writer = Writer::start(full()).unwrap();
-    let ended: Vec<_> = (20..60).map(|at| writer.keep(vec![row(at)])).collect();
+    let ended: Vec<_> = (20..60).map(|at| writer.keep(row(at))).collect();
     let said = ended.last().unwrap().as_ref().unwrap_err().to_string();
     assert!(said.contains("the disk is full; what was kept before is safe. Make room"), "{said}");
     drop(writer);

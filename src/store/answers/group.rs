@@ -1,5 +1,5 @@
-//! One thread writes; whoever keeps an answer waits for it. What waits while a transaction is written
-//! is the next transaction, so that hundreds of callers share the price of one.
+//! One thread writes; whoever keeps an answer waits for it, or is told. What waits while a transaction
+//! is written is the next transaction, so that hundreds of callers share the price of one.
 
 use super::database::Database;
 use super::filter::Filter;
@@ -9,21 +9,27 @@ use crate::store::StoreError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Most rows of a transaction.
 const MOST: usize = 512;
 
-/// How long it waits for more where several callers keep at once: a transaction costs as much as the
-/// rows of half a dozen answers.
-const PAUSE: Duration = Duration::from_micros(500);
+/// How long it waits for more, for each row of the transaction before, where several callers keep at
+/// once: a transaction costs as much as the rows of half a dozen answers. What waits is lost to a kill.
+const PAUSE_A_ROW: Duration = Duration::from_micros(50);
 
-/// Rows, and who waits for them.
+/// Rows beyond which a pause grows no longer: 4 ms.
+const MOST_PAUSED: u32 = 80;
+
+/// Hears the answer that stands, or why none could be kept.
+pub(super) type Heard = Box<dyn FnOnce(Result<StoredAnswer, StoreError>) + Send>;
+
+/// A row, and who waits for it.
 struct Job {
-    rows: Vec<Row>,
-    heard: SyncSender<Result<Vec<StoredAnswer>, StoreError>>,
+    row: Row,
+    heard: Heard,
 }
 
 /// The thread that writes a file.
@@ -55,18 +61,26 @@ impl Writer {
         Ok(Writer { path, jobs: Some(jobs), thread: Some(thread), written, filter })
     }
 
-    /// Writes rows; returns once their transaction has ended, with the answers that stand.
+    /// Writes a row; returns once its transaction has ended, with the answer that stands.
     ///
     /// # Errors
-    /// If they could not be written, as on a full disk.
-    pub fn keep(&self, rows: Vec<Row>) -> Result<Vec<StoredAnswer>, StoreError> {
+    /// If it could not be written, as on a full disk.
+    pub fn keep(&self, row: Row) -> Result<StoredAnswer, StoreError> {
         let (heard, answer) = sync_channel(1);
-        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(Job { rows, heard }).is_ok());
-        let ended = || StoreError::file(&self.path, "the thread that writes it has ended; run the same command again");
-        match sent {
-            true => answer.recv().unwrap_or_else(|_| Err(ended())),
-            false => Err(ended()),
+        self.keep_later(row, Box::new(move |kept| drop(heard.send(kept))));
+        answer.recv().unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Writes a row; `heard` is called once its transaction has ended, in the thread that writes.
+    pub fn keep_later(&self, row: Row, heard: Heard) {
+        let Some(jobs) = &self.jobs else { return heard(Err(self.ended())) };
+        if let Err(unsent) = jobs.send(Job { row, heard }) {
+            (unsent.0.heard)(Err(self.ended()));
         }
+    }
+
+    fn ended(&self) -> StoreError {
+        StoreError::file(&self.path, "the thread that writes it has ended; run the same command again")
     }
 
     /// Transactions that were written so far.
@@ -96,35 +110,26 @@ impl Drop for Writer {
 
 /// Writes until nobody is left who could ask for it; the file is closed then.
 fn work(mut database: Database, queue: &Receiver<Job>, written: &AtomicU64, filter: &Filter) {
-    let mut several = false;
+    let mut before = 1;
     while let Ok(first) = queue.recv() {
-        if several {
-            std::thread::sleep(PAUSE);
+        if before > 1 {
+            std::thread::sleep(PAUSE_A_ROW * before.min(MOST_PAUSED));
         }
         let mut jobs = vec![first];
         jobs.extend(queue.try_iter().take(MOST - 1));
-        several = jobs.len() > 1;
+        before = jobs.len() as u32;
         let kept = database.transact(|database| {
-            let rows = jobs.iter().flat_map(|job| &job.rows);
-            rows.map(|row| database.keep(row)).collect::<Result<Vec<_>, StoreError>>()
+            jobs.iter().map(|job| database.keep(&job.row)).collect::<Result<Vec<_>, StoreError>>()
         });
         match kept {
             Ok(earlier) => {
                 written.fetch_add(1, Ordering::Release);
-                let mut earlier = earlier.into_iter();
-                for Job { rows, heard } in jobs {
-                    rows.iter().for_each(|row| filter.add(row.key()));
-                    let answers = rows.into_iter().zip(earlier.by_ref());
-                    let answers = answers.map(|(row, earlier)| earlier.unwrap_or(row.answer)).collect();
-                    // Nobody is left to hear it where the caller's thread has ended.
-                    let _ = heard.send(Ok(answers));
+                for (Job { row, heard }, earlier) in jobs.into_iter().zip(earlier) {
+                    filter.add(row.key());
+                    heard(Ok(earlier.unwrap_or(row.answer)));
                 }
             }
-            Err(error) => {
-                for job in jobs {
-                    let _ = job.heard.send(Err(error.again()));
-                }
-            }
+            Err(error) => jobs.into_iter().for_each(|job| (job.heard)(Err(error.again()))),
         }
     }
 }

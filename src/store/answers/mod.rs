@@ -47,6 +47,15 @@ pub struct AnswerStore {
     fault: Mutex<Option<StoreError>>,
 }
 
+/// An answer that is about to be kept.
+pub struct Keeping(Ready);
+
+enum Ready {
+    /// The request had one already.
+    Standing(StoredAnswer),
+    Row(Box<Row>),
+}
+
 /// What a file held when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
@@ -169,54 +178,60 @@ impl AnswerStore {
     /// If the file cannot be written (a full disk) or could not be read before: nothing is kept then,
     /// and what was kept before is safe.
     pub fn keep(&self, key: &str, request: &StoredRequest, answer: StoredAnswer) -> Result<StoredAnswer, StoreError> {
-        let mut kept = self.keep_all(vec![(key, request, answer)])?;
-        Ok(kept.pop().expect("as many come back as are given"))
+        self.keep_row(self.row(key, request, answer)?)
     }
 
-    /// Keeps several answers in one transaction, for a caller that hears many at once; the answers
-    /// that stand, in the order given.
+    /// Keeps what is ready to be kept, as [`AnswerStore::keep`] does.
     ///
     /// # Errors
-    /// As [`AnswerStore::keep`]; none of them is kept then.
-    pub fn keep_all(
-        &self,
-        answers: Vec<(&str, &StoredRequest, StoredAnswer)>,
-    ) -> Result<Vec<StoredAnswer>, StoreError> {
+    /// As there.
+    pub fn keep_row(&self, keeping: Keeping) -> Result<StoredAnswer, StoreError> {
+        match (keeping.0, &self.own) {
+            (Ready::Standing(answer), _) => Ok(answer),
+            (Ready::Row(row), Some(own)) => own.writer.keep(*row),
+            (Ready::Row(row), None) => self.keep_here(*row),
+        }
+    }
+
+    /// An answer, ready to be kept under the request's key.
+    ///
+    /// # Errors
+    /// As [`AnswerStore::keep`].
+    pub fn row(&self, key: &str, request: &StoredRequest, answer: StoredAnswer) -> Result<Keeping, StoreError> {
         if let Some(fault) = self.fault() {
             return Err(fault);
         }
-        let (mut standing, mut rows) = (Vec::with_capacity(answers.len()), Vec::with_capacity(answers.len()));
-        for (key, request, answer) in answers {
-            let key = key_named(key).unwrap_or_else(|| key_of(request));
-            let earlier = self.elsewhere(&|database| database.find(&key))?;
-            if earlier.is_none() {
-                // No model reads or writes 2^63 tokens: what does not fit into the file is not known.
-                let known = |count: Option<u64>| count.filter(|count| i64::try_from(*count).is_ok());
-                let (prompt_tokens, completion_tokens) = (known(answer.prompt_tokens), known(answer.completion_tokens));
-                let answer = StoredAnswer { prompt_tokens, completion_tokens, ..answer };
-                rows.push(if self.own.is_some() { Row::of(key, request, answer) } else { Row::bare(key, answer) });
-            }
-            standing.push(earlier);
+        let key = key_named(key).unwrap_or_else(|| key_of(request));
+        if let Some(standing) = self.elsewhere(&|database| database.find(&key))? {
+            return Ok(Keeping(Ready::Standing(standing)));
         }
-        let kept = match &self.own {
-            _ if rows.is_empty() => Vec::new(),
-            Some(own) => own.writer.keep(rows)?,
-            None => self.keep_here(rows)?,
-        };
-        let mut kept = kept.into_iter();
-        Ok(standing.into_iter().filter_map(|earlier| earlier.or_else(|| kept.next())).collect())
+        // No model reads or writes 2^63 tokens: what does not fit into the file is not known.
+        let known = |count: Option<u64>| count.filter(|count| i64::try_from(*count).is_ok());
+        let (prompt_tokens, completion_tokens) = (known(answer.prompt_tokens), known(answer.completion_tokens));
+        let answer = StoredAnswer { prompt_tokens, completion_tokens, ..answer };
+        let row = if self.own.is_some() { Row::of(key, request, answer) } else { Row::bare(key, answer) };
+        Ok(Keeping(Ready::Row(Box::new(row))))
     }
 
-    /// Keeps answers where there is no file.
-    fn keep_here(&self, rows: Vec<Row>) -> Result<Vec<StoredAnswer>, StoreError> {
+    /// Keeps as [`AnswerStore::keep`] does, but does not wait: `then` hears what stands once its
+    /// transaction has ended, in the thread that writes, which it must not hold up.
+    pub fn keep_later(&self, keeping: Keeping, then: impl FnOnce(Result<StoredAnswer, StoreError>) + Send + 'static) {
+        match (keeping.0, &self.own) {
+            (Ready::Standing(answer), _) => then(Ok(answer)),
+            (Ready::Row(row), Some(own)) => own.writer.keep_later(*row, Box::new(then)),
+            (Ready::Row(row), None) => then(self.keep_here(*row)),
+        }
+    }
+
+    /// Keeps an answer where there is no file.
+    fn keep_here(&self, row: Row) -> Result<StoredAnswer, StoreError> {
         let mut scratch = self.scratch();
         let scratch = match scratch.as_mut() {
             Some(scratch) => scratch,
             None => scratch.insert(Database::scratch()?),
         };
-        let keep = |scratch: &mut Database| rows.iter().map(|row| scratch.keep(row)).collect::<Result<Vec<_>, _>>();
-        let earlier = scratch.transact(keep)?;
-        Ok(rows.into_iter().zip(earlier).map(|(row, earlier)| earlier.unwrap_or(row.answer)).collect())
+        let earlier = scratch.transact(|scratch| scratch.keep(&row))?;
+        Ok(earlier.unwrap_or(row.answer))
     }
 
     /// Waits until every row is on the disk: at once if somebody has waited since the last was kept.

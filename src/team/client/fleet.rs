@@ -10,9 +10,10 @@ use super::pace::{Limits, Pace, Reserved, Spent};
 use super::queue::{Entry, Queue};
 use super::retry::backoff;
 use super::servers::{Choice, Servers};
-use super::{Asked, Heard};
+use super::{Asked, Told};
 use crate::store::{StoredAnswer, StoredRequest};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -53,11 +54,19 @@ struct Waiting {
 /// One call: who hears its answers, and what is left of it.
 struct Call<'a> {
     stop: &'a AtomicBool,
-    heard: Heard<'a>,
+    keep: Keep<'a>,
+    heard: Hear<'a>,
     waiting: Arc<Waiting>,
     /// Locked only by whoever holds the fleet's state.
     queue: Mutex<Queue>,
+    /// Where what was said goes on to; `None` once nothing is left.
+    on: Mutex<Option<Sender<Told>>>,
 }
+
+/// Keeps what was said and passes it on; must not wait for it.
+pub(super) type Keep<'a> = &'a (dyn Fn(Told, Sender<Told>) + Sync);
+/// Hears what is kept; gives back what is asked next.
+pub(super) type Hear<'a> = &'a (dyn Fn(Told) -> Vec<Asked> + Sync);
 
 /// What a thread does next.
 enum Step {
@@ -115,62 +124,106 @@ impl Fleet {
     /// [`ClientError::Status`] or [`ClientError::Transport`] of the last attempt.
     pub fn complete(&self, request: &StoredRequest, stop: &AtomicBool) -> Result<StoredAnswer, ClientError> {
         let answer = Mutex::new(Err(ClientError::Interrupted));
-        let heard = |_: &Asked, heard| {
-            *locked(&answer) = heard;
+        let heard = |told: Told| {
+            *locked(&answer) = told.1;
             Vec::new()
         };
-        self.answer_all(vec![Asked::new(request.clone())], stop, &heard);
+        self.answer_all(vec![Asked::new(request.clone())], stop, &|told, on| drop(on.send(told)), &heard);
         answer.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Asks all, and whatever the answers lead to; returns once everything was heard.
-    pub(super) fn answer_all(&self, first: Vec<Asked>, stop: &AtomicBool, heard: Heard) {
-        let waiting = Arc::new(Waiting::default());
-        let mut queue = Queue::default();
-        let threads = first.len();
-        queue.push(first);
-        let call = Call { stop, heard, waiting: Arc::clone(&waiting), queue: Mutex::new(queue) };
+    /// Asks all, and whatever the answers lead to; returns once everything was heard. Threads that
+    /// ask wait for servers alone: what comes back is kept, and then heard, by others.
+    pub(super) fn answer_all(&self, first: Vec<Asked>, stop: &AtomicBool, keep: Keep, heard: Hear) {
+        if first.is_empty() {
+            return;
+        }
+        let (waiting, threads) = (Arc::new(Waiting::default()), first.len());
+        let (on, kept) = channel();
+        let (kept, queue, on) = (Mutex::new(kept), Mutex::new(Queue::default()), Mutex::new(Some(on)));
+        locked(&queue).push(first);
+        let call = Call { stop, keep, heard, waiting: Arc::clone(&waiting), queue, on };
         self.lock().calls.push(Arc::clone(&waiting));
-        let started = AtomicUsize::new(1);
+        let started = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             // A question may lead to several: threads are added when work waits for them.
             let crew = Crew { scope, started: &started };
-            crew.grow(self, &call, threads.saturating_sub(1));
-            self.work(&call, crew);
+            crew.grow(self, &call, threads);
+            if started.load(Ordering::SeqCst) == 0 {
+                self.halt("no thread could be started to ask with; lower team.in_flight".into());
+                self.give_up(&call, crew);
+            }
+            let ears = std::thread::available_parallelism().map_or(1, usize::from).min(threads);
+            let (listening, call) = (&kept, &call);
+            (1..ears).for_each(|_| drop(scope.spawn(move || self.listen(call, listening, crew))));
+            self.listen(call, listening, crew);
         });
         self.lock().calls.retain(|other| !Arc::ptr_eq(other, &waiting));
     }
 
-    fn work<'scope, 'env>(&'env self, call: &'env Call<'env>, crew: Crew<'scope, 'env>) {
+    /// Asks until nothing of the call is left; what comes back goes on to be kept.
+    fn work(&self, call: &Call, on: &Sender<Told>) {
         loop {
-            let (entry, outcome) = match self.step(call) {
+            let told = match self.step(call) {
                 Step::Leave => return,
-                Step::GiveUp(entry, error) => (entry, Err(error)),
+                Step::GiveUp(entry, error) => (entry.asked, Err(error)),
                 Step::Ask { entry, server, reserved } => {
                     let attempted = self.clients[server].attempt(&entry.asked.request, entry.attempts);
                     match self.close(call, entry, server, reserved, attempted) {
-                        Some(closed) => closed,
+                        Some((entry, outcome)) => (entry.asked, outcome),
                         None => continue,
                     }
                 }
             };
-            let more = (call.heard)(&entry.asked, outcome);
-            let count = more.len();
-            let state = self.lock();
+            (call.keep)(told, on.clone());
+        }
+    }
+
+    /// Hears what is kept until nothing is left.
+    fn listen<'scope, 'env>(
+        &'env self,
+        call: &'env Call<'env>,
+        kept: &Mutex<Receiver<Told>>,
+        crew: Crew<'scope, 'env>,
+    ) {
+        loop {
+            let Ok(told) = locked(kept).recv() else { return };
+            self.hear(call, told, crew);
+        }
+    }
+
+    fn hear<'scope, 'env>(&'env self, call: &'env Call<'env>, told: Told, crew: Crew<'scope, 'env>) {
+        let more = (call.heard)(told);
+        let count = more.len();
+        let state = self.lock();
+        let mut queue = locked(&call.queue);
+        queue.push(more);
+        let over = queue.done();
+        let waits = call.waiting.count.load(Ordering::Relaxed);
+        drop(queue);
+        match over {
+            true => {
+                locked(&call.on).take();
+                call.waiting.bell.notify_all();
+            }
+            false => (0..count.min(waits)).for_each(|_| call.waiting.bell.notify_one()),
+        }
+        drop(state);
+        crew.grow(self, call, count.saturating_sub(waits));
+    }
+
+    /// Hears of everything that it was not asked.
+    fn give_up<'scope, 'env>(&'env self, call: &'env Call<'env>, crew: Crew<'scope, 'env>) {
+        loop {
+            let (state, now) = (self.lock(), self.start.elapsed());
             let mut queue = locked(&call.queue);
-            queue.push(more);
-            let over = queue.done();
-            let waits = call.waiting.count.load(Ordering::Relaxed);
-            drop(queue);
-            match over {
-                true => call.waiting.bell.notify_all(),
-                // This thread takes one of them itself.
-                false => (1..count.min(waits + 1)).for_each(|_| call.waiting.bell.notify_one()),
+            if queue.first(now).is_none() {
+                return;
             }
-            drop(state);
-            if count > waits + 1 {
-                crew.grow(self, call, count - waits - 1);
-            }
+            let error = ClientError::Halted(state.halted.clone().unwrap_or_default());
+            let asked = queue.take(now).asked;
+            drop((queue, state));
+            self.hear(call, (asked, Err(error)), crew);
         }
     }
 
@@ -316,11 +369,12 @@ struct Crew<'scope, 'env> {
 impl<'scope, 'env> Crew<'scope, 'env> {
     fn grow(self, fleet: &'env Fleet, call: &'env Call<'env>, wanted: usize) {
         for _ in 0..wanted {
-            let thread = self.started.fetch_add(1, Ordering::Relaxed);
+            let Some(on) = locked(&call.on).clone() else { return };
+            let thread = self.started.fetch_add(1, Ordering::SeqCst);
             let named = std::thread::Builder::new().name(format!("ask-{thread}")).stack_size(STACK);
             // Fewer threads than wished for are slower, not wrong.
-            if thread >= fleet.places() || named.spawn_scoped(self.scope, move || fleet.work(call, self)).is_err() {
-                self.started.fetch_sub(1, Ordering::Relaxed);
+            if thread >= fleet.places() || named.spawn_scoped(self.scope, move || fleet.work(call, &on)).is_err() {
+                self.started.fetch_sub(1, Ordering::SeqCst);
                 return;
             }
         }

@@ -2,6 +2,8 @@
 //! stored answer ever shows.
 
 use super::ClientError;
+use super::gather::Gathering;
+use super::names::Names;
 use super::retry::named_delay;
 use super::shape::Form;
 use super::wire::{Completion, shortened};
@@ -97,7 +99,9 @@ impl HttpClient {
             .user_agent(concat!("understudy/", env!("CARGO_PKG_VERSION")))
             .build();
         let url = beneath(&endpoint.base_url, "chat/completions");
-        let agents = (0..connections.div_ceil(THREADS_PER_AGENT).max(1)).map(|_| config.clone().into()).collect();
+        let names = Names::default();
+        let agent = |_| ureq::Agent::with_parts(config.clone(), Gathering::default(), names.clone());
+        let agents = (0..connections.div_ceil(THREADS_PER_AGENT).max(1)).map(agent).collect();
         HttpClient { endpoint, url, agents }
     }
 
@@ -201,7 +205,8 @@ impl HttpClient {
 
 /// The whole body, if it is no longer than that.
 fn whole(response: &mut ureq::http::Response<ureq::Body>, most: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
+    let told = response.body().content_length().unwrap_or(0);
+    let mut bytes = Vec::with_capacity(told.min(BUFFER as u64) as usize);
     let read = response.body_mut().as_reader().take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("the body broke off: {error}"))?;
     match bytes.len() as u64 > most {

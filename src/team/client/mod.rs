@@ -2,8 +2,10 @@
 
 mod embeddings;
 mod fleet;
+mod gather;
 mod http;
 mod local;
+mod names;
 mod pace;
 mod probe;
 mod queue;
@@ -23,7 +25,8 @@ use crate::store::{AnswerStore, StoreError, StoredAnswer, StoredRequest, request
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -80,6 +83,8 @@ pub struct Client {
     store: AnswerStore,
     fleet: Option<Fleet>,
     local: Option<Box<dyn Local>>,
+    /// Answers that were heard and are not on the disk.
+    unkept: Arc<AtomicUsize>,
     stop: &'static AtomicBool,
 }
 
@@ -92,17 +97,17 @@ pub static STOP: AtomicBool = AtomicBool::new(false);
 impl Client {
     /// Answers from the store alone.
     pub fn replay(store: AnswerStore) -> Client {
-        Client { store, fleet: None, local: None, stop: &STOP }
+        Client { store, fleet: None, local: None, unkept: Arc::default(), stop: &STOP }
     }
 
     /// Answers from the store first, else from the servers.
     pub fn live(store: AnswerStore, fleet: Fleet) -> Client {
-        Client { store, fleet: Some(fleet), local: None, stop: &STOP }
+        Client { store, fleet: Some(fleet), local: None, unkept: Arc::default(), stop: &STOP }
     }
 
     /// Answers from the store first, else from a model in this process.
     pub fn local(store: AnswerStore, local: Box<dyn Local>) -> Client {
-        Client { store, fleet: None, local: Some(local), stop: &STOP }
+        Client { store, fleet: None, local: Some(local), unkept: Arc::default(), stop: &STOP }
     }
 
     /// The answers behind it.
@@ -181,24 +186,47 @@ impl Client {
     /// Asks all of these and what hearing leads to, keeps what is said, and tells it; returns once
     /// everything was heard and is on the disk. Equal requests are the caller's to avoid.
     pub(super) fn answer_all(&self, first: Vec<Asked>, heard: Heard) {
-        let halt = |error: &StoreError| self.halt(error);
-        let hear = |asked: &Asked, outcome: Result<StoredAnswer, ClientError>| {
-            let kept = outcome.and_then(|answer| {
-                let kept = self.store.keep(&asked.key, &asked.request, answer);
-                Ok(kept.inspect_err(halt)?)
-            });
-            heard(asked, kept)
-        };
         if !first.is_empty() {
             match (&self.fleet, &self.local) {
-                (Some(fleet), _) => fleet.answer_all(first, self.stop, &hear),
-                (None, Some(local)) => local.answer_all(first, self.stop, &hear),
+                (Some(fleet), _) => {
+                    fleet.answer_all(first, self.stop, &|told, on| self.keep_later(told, on), &|told| {
+                        if let Err(ClientError::Store(why)) = &told.1 {
+                            fleet.halt(why.clone());
+                        }
+                        heard(&told.0, told.1)
+                    })
+                }
+                (None, Some(local)) => local.answer_all(first, self.stop, &|asked, outcome| {
+                    let keep = |answer| Ok(self.store.keep(&asked.key, &asked.request, answer)?);
+                    heard(asked, outcome.and_then(keep))
+                }),
                 (None, None) => {}
             }
         }
         if let Err(error) = self.store.settle() {
-            halt(&error);
+            self.halt(&error);
         }
+    }
+
+    /// Keeps what was said and passes it on once it is kept; the thread that heard it goes on, unless
+    /// as many answers as may be in flight are not on the disk yet: a kill loses no more than those.
+    fn keep_later(&self, (asked, outcome): Told, on: Sender<Told>) {
+        let row = outcome.and_then(|answer| Ok(self.store.row(&asked.key, &asked.request, answer)?));
+        let row = match row {
+            Ok(row) => row,
+            // Nobody is left to hear it where the call has ended.
+            Err(error) => return drop(on.send((asked, Err(error)))),
+        };
+        let waiting = Arc::clone(&self.unkept);
+        if waiting.fetch_add(1, Ordering::SeqCst) >= self.places() {
+            let kept = self.store.keep_row(row);
+            waiting.fetch_sub(1, Ordering::SeqCst);
+            return drop(on.send((asked, kept.map_err(ClientError::from))));
+        }
+        self.store.keep_later(row, move |kept| {
+            waiting.fetch_sub(1, Ordering::SeqCst);
+            drop(on.send((asked, kept.map_err(ClientError::from))));
+        });
     }
 
     /// Whether the user asked to stop.
@@ -235,6 +263,9 @@ impl Asked {
         Asked { request, key, agent: hasher.finish() }
     }
 }
+
+/// A request, and what became of it.
+type Told = (Asked, Result<StoredAnswer, ClientError>);
 
 /// Hears what became of a request, from any thread, once for each; gives back what is asked next.
 pub type Heard<'a> = &'a (dyn Fn(&Asked, Result<StoredAnswer, ClientError>) -> Vec<Asked> + Sync);

@@ -19,6 +19,8 @@ pub struct Capabilities {
     pub seed: Option<bool>,
 }
 
+const GREETING: &str = "Reply with the word yes.";
+
 impl HttpClient {
     /// Asks `model` six questions, of at most 48 tokens each.
     ///
@@ -26,13 +28,9 @@ impl HttpClient {
     /// If the server does not answer a plain question.
     pub fn probe(&self, model: &str) -> Result<Capabilities, String> {
         let ask = |question: &str, more: Value| self.question(model, question, &more);
-        let greeting = "Reply with the word yes.";
-        let plain = ask(greeting, json!({}))?;
-        let told = ask(greeting, json!({"logprobs": true, "top_logprobs": 1}));
-        let logprobs =
-            told.is_ok_and(|answer| answer.tokens.is_some_and(|tokens| tokens.iter().any(|t| t.1.is_some())));
+        let plain = ask(GREETING, json!({}))?;
         Ok(Capabilities {
-            logprobs: Some(logprobs),
+            logprobs: Some(self.sends_logprobs(model)),
             usage: Some(plain.prompt_tokens.is_some() && plain.completion_tokens.is_some()),
             json_schema: Some(self.keeps(model, Form::ResponseFormat)),
             seed: seeded(&|seed| {
@@ -40,6 +38,19 @@ impl HttpClient {
                     .map(|answer| answer.content)
             }),
         })
+    }
+
+    /// Whether log-probabilities come with an answer of `model`; `None` where no answer comes at all.
+    pub fn logprobs(&self, model: &str) -> Option<bool> {
+        match self.sends_logprobs(model) {
+            true => Some(true),
+            false => self.question(model, GREETING, &json!({})).is_ok().then_some(false),
+        }
+    }
+
+    fn sends_logprobs(&self, model: &str) -> bool {
+        let told = self.question(model, GREETING, &json!({"logprobs": true, "top_logprobs": 1}));
+        told.is_ok_and(|answer| answer.tokens.is_some_and(|tokens| tokens.iter().any(|token| token.1.is_some())))
     }
 
     /// The first of these ways by which `model` is seen to keep to a schema that the question does
