@@ -256,6 +256,7 @@ impl Fleet {
                                 let mut entry = queue.take(now);
                                 state.servers.begin(server);
                                 entry.attempts += 1;
+                                entry.began = now;
                                 return Step::Ask { entry, server, reserved };
                             }
                             Err(limit) => {
@@ -324,7 +325,11 @@ impl Fleet {
                 entry.failed_on = Some(server);
                 let due = match state.servers.another_works(server, now) {
                     true => now,
-                    false => now + delay.unwrap_or_else(|| backoff(&entry.asked.key, entry.attempts)),
+                    // A server that was silent for long has had its time already.
+                    false => delay.map_or_else(
+                        || (entry.began + backoff(&entry.asked.key, entry.attempts)).max(now),
+                        |delay| now + delay,
+                    ),
                 };
                 locked(&call.queue).again(entry, due);
                 None

@@ -12,6 +12,8 @@ pub(super) struct Entry {
     pub asked: Asked,
     /// How often it was sent.
     pub attempts: u32,
+    /// When it was sent last.
+    pub began: Duration,
     /// The server that failed last.
     pub failed_on: Option<usize>,
 }
@@ -41,7 +43,7 @@ impl Queue {
     pub fn push(&mut self, asked: Vec<Asked>) {
         self.open += asked.len();
         for asked in asked {
-            let entry = Entry { attempts: 0, failed_on: None, asked };
+            let entry = Entry { attempts: 0, began: Duration::ZERO, failed_on: None, asked };
             self.agents.entry(entry.asked.agent).or_default().push_back(entry);
         }
     }
