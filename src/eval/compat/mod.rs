@@ -15,10 +15,11 @@ mod strings;
 pub mod tags;
 pub mod text;
 
-pub use figures::{Figure, Measure, Spread};
+pub use figures::{Figure, Measure, Spread, SystemSpread};
 pub use show::{all, json, one, spread};
 
 use super::align::{Rules, UnknownMode, align, align_into};
+use super::compare::System;
 use super::counts::Scores;
 use crate::ie::{Document, Extraction, Prediction};
 use count::Sum;
@@ -272,6 +273,15 @@ pub fn tally(
         all.add(part);
     }
     all
+}
+
+/// The spread of every system, over the same documents.
+pub fn spreads(documents: &[Document], systems: &[System], rules: &Rules) -> Vec<SystemSpread> {
+    let of = |system: &System| {
+        let tallies = tally(documents, &system.predictions, Convention::ALL, rules, tags::Tokens::default());
+        SystemSpread::of(&system.name, &tallies.figures())
+    };
+    systems.iter().flat_map(of).collect()
 }
 
 #[cfg(test)]
