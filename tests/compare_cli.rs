@@ -90,7 +90,7 @@ fn json_keeps_its_keys_and_adds_tests_seeds_economics_and_analysis() {
     let found = Desk::new().json(&[]);
     let keys: Vec<&str> = found.as_object().unwrap().keys().map(String::as_str).collect();
     let expected =
-        ["documents", "reference", "resampling", "delta", "systems", "seeds", "economics", "analysis", "cautions"];
+        ["documents", "reference", "resampling", "delta", "systems", "seeds", "economics", "analysis", "spread", "cautions"];
     assert_eq!(keys, expected);
     for key in [
         "name",

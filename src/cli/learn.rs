@@ -298,3 +298,13 @@ fn filtered(lines: &[Line], plan: &Plan) -> Result<Stage> {
     let dropped = BTreeMap::from([("documents left out".to_string(), left)]);
     Ok(Stage { name: "filter".into(), documents: traces.len() as u64, kept, dropped, ..Stage::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn a_clock_is_read_in_seconds() {
+        assert_eq!(["0:00:07", "1:02:03", "", "soon"].map(seconds), [7.0, 3723.0, 0.0, 0.0]);
+    }
+}

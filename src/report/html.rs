@@ -8,6 +8,8 @@ use super::{error_tables, hardest, spread_tables, verdict_tables};
 use crate::eval::verdict::Measure;
 
 const STYLE: &str = include_str!("page.css");
+/// Tables with more columns are set tighter.
+const WIDE: usize = 8;
 /// Debates that are drawn, by the ids of their plots.
 const FLOWS: [&str; 2] = ["plot-flow", "plot-flow-2"];
 const SORTING: &str = include_str!("sort.js");
@@ -202,12 +204,12 @@ fn corpus(out: &mut String, report: &RunReport) {
 fn by_type(out: &mut String, report: &RunReport) {
     let types = tables::types(report);
     let plot = svg::bars(&types);
-    let caption = "F1 by entity type, most frequent type first. A type with few gold items moves by chance.";
+    let caption = "F1 by entity type, most frequent type first; whiskers are 95 % intervals. A type with few gold items \
+                   moves by chance.";
     let scores = tables::by_type(report).map(|one| table(&one)).unwrap_or_default();
-    let mut parts = beside(&figure(plot, caption), &scores);
-    let caption = "Conversations of the corpus that teach a type, and F1 on it with 95 % intervals.";
-    parts += &figure(svg::cases(report), caption);
-    section(out, "types", "By type", &parts);
+    let kept = "Items of a type that the student was taught, and F1 on it; whiskers are 95 % intervals.";
+    let plots = beside(&figure(plot, caption), &figure(svg::cases(report), kept));
+    section(out, "types", "By type", &(plots + &scores));
 }
 
 fn configuration(out: &mut String, report: &RunReport) {
@@ -254,8 +256,9 @@ fn table(of: &Table) -> String {
         format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
     let rows = of.rows.iter().map(row).collect::<String>();
+    let class = if of.head.len() > WIDE { " class=\"wide\"" } else { "" };
     format!(
-        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table>\n<caption id=\"caption-{id}\"><span>{}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
+        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table{class}>\n<caption id=\"caption-{id}\"><span>{}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
         escape(&of.caption)
     )
 }

@@ -8,19 +8,24 @@ use crate::eval::compat::{Measure, SystemSpread};
 
 /// The main figure of every system, and the smallest and largest of the conventions.
 pub fn spread(report: &RunReport) -> Option<Table> {
+    // A convention that rounds may print what strict prints.
+    let by = |one: &SystemSpread, f1: f64, mode: &str| {
+        let same = percent(Some(f1)) == percent(one.spread.main);
+        if same { "strict".to_string() } else { mode.to_string() }
+    };
     let row = |one: &SystemSpread| {
         vec![
             one.system.clone(),
             one.measure.title().to_string(),
             percent(one.spread.main),
             percent(Some(one.spread.min)),
-            one.spread.min_mode.clone(),
+            by(one, one.spread.min, &one.spread.min_mode),
             percent(Some(one.spread.max)),
-            one.spread.max_mode.clone(),
+            by(one, one.spread.max, &one.spread.max_mode),
             count(one.spread.modes as u64),
         ]
     };
-    let shown = report.spread.iter().filter(|one| shown(one.measure));
+    let shown = report.spread.iter().filter(|one| shown(report, one.measure));
     let rows: Vec<Vec<String>> = shown.map(row).collect();
     (!rows.is_empty()).then(|| Table {
         id: "spread",
@@ -32,9 +37,15 @@ pub fn spread(report: &RunReport) -> Option<Table> {
     })
 }
 
-/// Arguments and triggers have few conventions; they stand in `score --mode all`.
-fn shown(measure: Measure) -> bool {
-    matches!(measure, Measure::Entities | Measure::Relations | Measure::Events)
+/// Entities, and relations and events where any system was made for them; parts of events have few
+/// conventions and stand in `score --mode all`.
+fn shown(report: &RunReport, measure: Measure) -> bool {
+    let found = || report.spread.iter().any(|one| one.measure == measure && one.spread.main > Some(0.0));
+    match measure {
+        Measure::Entities => true,
+        Measure::Relations | Measure::Events => found(),
+        _ => false,
+    }
 }
 
 /// F1 of a measure under every convention, a column a system.
@@ -60,5 +71,6 @@ pub fn conventions(report: &RunReport) -> Vec<Table> {
         (Measure::Relations, "conventions-relations"),
         (Measure::Events, "conventions-events"),
     ];
-    measures.into_iter().filter_map(|(measure, id)| of(measure, id)).collect()
+    let asked = measures.into_iter().filter(|(measure, _)| shown(report, *measure));
+    asked.filter_map(|(measure, id)| of(measure, id)).collect()
 }

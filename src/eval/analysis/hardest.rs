@@ -1,8 +1,8 @@
 //! The documents that are read worst, with their text and what annotators and systems found.
 
-use super::{Asked, Reading};
+use super::{Asked, Reading, under};
 use crate::eval::align::Rules;
-use crate::eval::errors::Errors;
+use crate::eval::errors::{Errors, Tally};
 use crate::eval::verdict::Measure;
 use crate::ie::record::{EntityRecord, ExtractionRecord};
 use crate::ie::{Document, Entity, Extraction, Relation};
@@ -74,7 +74,8 @@ pub(super) fn hardest(
     shown: &[usize],
     asked: &Asked<'_>,
 ) -> Vec<Hard> {
-    let wrong = |system: usize, at: usize, measure: Measure| aligned[system][at][measure as usize].tally.total();
+    let tally = |system: usize, at: usize, measure: Measure| under(&aligned[system][at], measure).map(|one| &one.tally);
+    let wrong = |system: usize, at: usize, measure: Measure| tally(system, at, measure).map_or(0, Tally::total);
     let both = [Measure::Entities, Measure::Relations];
     let mistakes = |at: usize| -> u64 {
         shown.iter().flat_map(|&system| both.map(|measure| wrong(system, at, measure))).sum()
@@ -96,7 +97,7 @@ pub(super) fn hardest(
             let found = readings[system].1.get(at);
             Answer {
                 system: readings[system].0.clone(),
-                errors: Errors::from(&aligned[system][at][Measure::Entities as usize].tally),
+                errors: tally(system, at, Measure::Entities).map(Errors::from).unwrap_or_default(),
                 entities: found.map(&entities).unwrap_or_default(),
                 wrong_relations: wrong(system, at, Measure::Relations),
                 relations: found.map(links).unwrap_or_default(),

@@ -221,20 +221,27 @@ pub fn analyse(documents: &[Document], readings: &[(String, Vec<Extraction>)], a
     }
 }
 
-/// One reading, document by document, each measure in the order of [`Measure::ALL`].
-type Reading<'a> = Vec<[Aligned<'a>; Measure::ALL.len()]>;
+/// One reading, document by document: the measures that gold or answer have anything of. A million
+/// documents without relations and events take no room for them.
+type Reading<'a> = Vec<Vec<(Measure, Aligned<'a>)>>;
 
 /// Pairs one document under every measure.
-fn all<'a>(text: &str, gold: &'a Extraction, answer: &'a Extraction, rules: &Rules) -> [Aligned<'a>; 4] {
+fn all<'a>(text: &str, gold: &'a Extraction, answer: &'a Extraction, rules: &Rules) -> Vec<(Measure, Aligned<'a>)> {
     let [gold, answer] = [gold, answer].map(|one| Keyed::of(one, text, rules));
-    Measure::ALL.map(|measure| align(measure, &gold, &answer))
+    let each = Measure::ALL.map(|measure| (measure, align(measure, &gold, &answer)));
+    each.into_iter().filter(|(_, one)| !one.gold.is_empty() || !one.wrong.is_empty()).collect()
+}
+
+/// One document under a measure; nothing where there is nothing of it.
+fn under<'r, 'a>(document: &'r [(Measure, Aligned<'a>)], measure: Measure) -> Option<&'r Aligned<'a>> {
+    document.iter().find(|one| one.0 == measure).map(|one| &one.1)
 }
 
 /// What is looked into: entities always, relations where there are any, and events where anybody
 /// finds one; events that no system was made for are nothing to compare.
 fn measures(aligned: &[Reading<'_>]) -> Vec<Measure> {
     let any = |measure: Measure, holds: fn(&Tally) -> bool| {
-        aligned.iter().flatten().any(|one| holds(&one[measure as usize].tally))
+        aligned.iter().flatten().filter_map(|one| under(one, measure)).any(|one| holds(&one.tally))
     };
     let asked = |measure: &Measure| match measure {
         Measure::Entities => true,
@@ -259,8 +266,8 @@ fn errors(name: &str, aligned: &Reading<'_>, measures: &[Measure]) -> SystemErro
 fn measured(measure: Measure, aligned: &Reading<'_>) -> MeasureErrors {
     let mut sum = Tally::default();
     let mut labels: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    let of = || aligned.iter().map(|one| &one[measure as usize]);
-    for one in of() {
+    let of = || aligned.iter().map(|one| under(one, measure));
+    for one in of().flatten() {
         sum += &one.tally;
         one.labels.iter().for_each(|pair| *labels.entry(*pair).or_default() += 1);
     }
@@ -271,7 +278,7 @@ fn measured(measure: Measure, aligned: &Reading<'_>) -> MeasureErrors {
     };
     let mut labels: Vec<Labelled> = labels.into_iter().map(line).collect();
     labels.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.gold, &a.answered).cmp(&(&b.gold, &b.answered))));
-    let interval = linear_f1(&of().map(|one| one.tally.counts()).collect::<Vec<_>>());
+    let interval = linear_f1(&of().map(|one| one.map(|one| one.tally.counts()).unwrap_or_default()).collect::<Vec<_>>());
     MeasureErrors { measure, tally: sum, interval, labels }
 }
 
@@ -288,7 +295,9 @@ fn transition(measure: Measure, [from, to]: [&str; 2], a: &Reading<'_>, b: &Read
         introduced: BTreeMap::new(),
         repeated: 0,
     };
-    for (a, b) in a.iter().zip(b).map(|(a, b)| (&a[measure as usize], &b[measure as usize])) {
+    let nothing = Aligned::default();
+    for (a, b) in a.iter().zip(b) {
+        let (a, b) = (under(a, measure).unwrap_or(&nothing), under(b, measure).unwrap_or(&nothing));
         for (key, first) in &a.gold {
             match (first, b.gold.get(key).copied().flatten()) {
                 (None, None) => found.both += 1,

@@ -101,7 +101,7 @@ fn a_symmetric_relation_has_no_direction_to_be_wrong() {
 }
 
 fn married() -> RelationType {
-    RelationType { label: "married".into(), definition: String::new(), head: vec![], tail: vec![], symmetric: true }
+    RelationType { label: "married".into(), definition: String::new(), head: vec![], tail: vec![], symmetric: true, aliases: vec![] }
 }
 
 /// One event with one argument.

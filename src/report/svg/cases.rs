@@ -27,7 +27,10 @@ struct Line {
 /// Types by falling number of cases.
 fn lines(report: &RunReport) -> Vec<Line> {
     let Some(filter) = report.stages.iter().find(|stage| stage.name == "filter") else { return vec![] };
-    let scores = [Measure::Entities, Measure::Relations, Measure::Triggers].into_iter().flat_map(|one| types_of(report, one));
+    let measures = [Measure::Entities, Measure::Relations, Measure::Triggers];
+    // Events that neither was made for are nothing to compare.
+    let asked = |scores: &Vec<TypeScore>| scores.iter().any(|one| one.team.tp + one.student.tp > 0);
+    let scores = measures.map(|one| types_of(report, one)).into_iter().filter(asked).flatten();
     let cases = |label: &String| filter.kept.get(label).copied().unwrap_or(0);
     let mut lines: Vec<Line> = scores.map(|score| Line { cases: cases(&score.label), score }).collect();
     lines.retain(|line| line.cases + line.score.gold > 0);

@@ -229,13 +229,13 @@ fn placed(points: &[Point<'_>], lines: &[Box2]) -> Vec<Placed> {
     places
 }
 
-/// What a point covers: its dot and its whisker.
+/// What a point covers: its dot and its whisker, with some air since widths of letters are guessed.
 fn marks(one: &Point<'_>) -> [Box2; 2] {
     let (x, y) = one.at;
     let (top, bottom) = one.whisker.unwrap_or((y, y));
     [
         Box2 { left: x - 6.0, top: y - 6.0, right: x + 6.0, bottom: y + 6.0 },
-        Box2 { left: x - 4.0, top: top - 1.0, right: x + 4.0, bottom: bottom + 1.0 },
+        Box2 { left: x - 8.0, top: top - 2.0, right: x + 8.0, bottom: bottom + 2.0 },
     ]
 }
 

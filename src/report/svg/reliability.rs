@@ -58,7 +58,7 @@ pub fn reliability(report: &RunReport) -> Option<String> {
             let anchor = if kept > 0.5 { "end" } else { "start" };
             let beside = if kept > 0.5 { -4.0 } else { 4.0 };
             let told = format!("kept from {}", plain(kept, 2));
-            label(&mut out, x.at(kept * 100.0) + beside, BOTTOM - 6.0, anchor, "tick", &told);
+            label(&mut out, x.at(kept * 100.0) + beside, TOP + 14.0, anchor, "tick", &told);
         }
     }
     let mut below = BOTTOM + 54.0;
