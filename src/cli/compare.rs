@@ -180,7 +180,10 @@ fn as_json(report: &RunReport) -> anyhow::Result<serde_json::Value> {
     if let (Some(fields), Some(comparison)) = (value.as_object_mut(), &report.comparison) {
         fields.insert("economics".into(), serde_json::to_value(report.economics())?);
         fields.insert("analysis".into(), serde_json::to_value(&report.analysis)?);
-        for (key, value) in [("spread", serde_json::to_value(&report.spread)?), ("reliability", serde_json::to_value(&report.reliability)?)] {
+        for (key, value) in [
+            ("spread", serde_json::to_value(&report.spread)?),
+            ("reliability", serde_json::to_value(&report.reliability)?),
+        ] {
             if value.as_array().is_some_and(|all| !all.is_empty()) {
                 fields.insert(key.into(), value);
             }

@@ -98,7 +98,11 @@ pub fn measure(
 fn sure(trace: &Trace, document: &Document) -> Prediction {
     let mut prediction = trace.prediction(document);
     let found = &mut prediction.extraction;
-    found.entities.iter_mut().zip(&trace.entity_support).for_each(|(one, support)| one.confidence = confidence(support));
+    found
+        .entities
+        .iter_mut()
+        .zip(&trace.entity_support)
+        .for_each(|(one, support)| one.confidence = confidence(support));
     let relations = found.relations.iter_mut().zip(&trace.relation_support);
     relations.for_each(|(one, support)| one.confidence = confidence(support));
     prediction
@@ -228,7 +232,10 @@ fn flows(team: &str, traces: &[Trace], measured: &Measured) -> Vec<Flow> {
 /// What the filter learned, where it was fitted.
 fn calibration(out: &Path) -> Vec<Calibration> {
     let manifest = std::fs::read_to_string(out.join("corpus/manifest.json")).ok();
-    manifest.and_then(|text| serde_json::from_str(&text).ok()).map(|value| Calibration::read(&value)).unwrap_or_default()
+    manifest
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .map(|value| Calibration::read(&value))
+        .unwrap_or_default()
 }
 
 /// What the model card says beside figures.

@@ -57,7 +57,11 @@ pub fn reliability(documents: &[Document], systems: &[System], rules: &Rules) ->
         let each = usable.filter_map(|one| Some(judged(texts.get(one.id.as_str())?, one, measure, rules)));
         binned(&system.name, measure, &each.flatten().collect::<Vec<_>>())
     };
-    systems.iter().flat_map(|system| [Measure::Entities, Measure::Relations].map(|one| of(system, one))).flatten().collect()
+    systems
+        .iter()
+        .flat_map(|system| [Measure::Entities, Measure::Relations].map(|one| of(system, one)))
+        .flatten()
+        .collect()
 }
 
 /// The distinct items of one document: confidence, and whether the gold has it.

@@ -40,7 +40,8 @@ pub fn card(report: &RunReport, card: &Card) -> String {
         text(&card.base_model),
         text(&report.team)
     );
-    out += "\n## Intended use\n\nReading these types out of texts like those it was trained on, in the same language:\n\n";
+    out +=
+        "\n## Intended use\n\nReading these types out of texts like those it was trained on, in the same language:\n\n";
     for (what, labels) in [("entities", &card.entities), ("relations", &card.relations), ("events", &card.events)] {
         if !labels.is_empty() {
             out += &format!("- {what}: {}\n", text(&labels.join(", ")));
@@ -91,9 +92,8 @@ fn front(report: &RunReport, card: &Card) -> String {
         ];
         for (kind, task, f1, within) in scores {
             let Some(f1) = f1 else { continue };
-            let within = within.map_or_else(String::new, |Interval { low, high }| {
-                format!(", 95 % interval {low:.3} to {high:.3}")
-            });
+            let within = within
+                .map_or_else(String::new, |Interval { low, high }| format!(", 95 % interval {low:.3} to {high:.3}"));
             out += &format!(
                 "  - task:\n      type: {kind}\n      name: {task}\n    dataset:\n      type: {title}\n      name: {title}\n      split: test\n    metrics:\n    - type: f1\n      value: {f1:.4}\n      name: \"strict micro F1{within}\"\n"
             );

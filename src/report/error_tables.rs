@@ -60,9 +60,10 @@ pub fn measured(analysis: &Analysis, measure: Measure) -> Option<Table> {
              Reversed: head and tail exchanged. Wrong type: label and pair right, the type of an end wrong. Boundary: \
              both ends touch those of the gold.",
         ),
-        Measure::Triggers => {
-            ("trigger-errors", "Event triggers by what became of them; the kinds are those of entities, the type is the event’s.")
-        }
+        Measure::Triggers => (
+            "trigger-errors",
+            "Event triggers by what became of them; the kinds are those of entities, the type is the event’s.",
+        ),
         Measure::Arguments => (
             "argument-errors",
             "Event arguments by what became of them. Wrong role: the right argument of the right event in another role. \
@@ -112,8 +113,9 @@ pub fn confusions(analysis: &Analysis, systems: &[&str]) -> Option<Table> {
     head.extend(systems.iter().map(|name| name.to_string()));
     (!rows.is_empty()).then(|| Table {
         id: "confusions",
-        caption: "Labels taken for another, where the place was right: of entities, of relations, and roles of arguments."
-            .into(),
+        caption:
+            "Labels taken for another, where the place was right: of entities, of relations, and roles of arguments."
+                .into(),
         head,
         rows,
     })
@@ -163,11 +165,8 @@ pub fn transition_kinds(analysis: &Analysis) -> Option<Table> {
             let of = |counts: &BTreeMap<Kind, u64>| counts.get(&kind).copied().unwrap_or(0);
             let numbers = [of(&one.fixed), of(&one.lost), of(&one.withdrawn), of(&one.introduced)];
             if numbers.iter().any(|&number| number > 0) {
-                let first = [
-                    format!("{} → {}", one.from, one.to),
-                    plural(one.measure).to_string(),
-                    kind.words().to_string(),
-                ];
+                let first =
+                    [format!("{} → {}", one.from, one.to), plural(one.measure).to_string(), kind.words().to_string()];
                 rows.push(first.into_iter().chain(numbers.map(count)).collect());
             }
         }

@@ -63,7 +63,8 @@ mod tests {
             settled,
             rounds,
         };
-        let ends = [(Settled::Consensus, 1), (Settled::Consensus, 1), (Settled::Consensus, 2), (Settled::Summarizer, 2)];
+        let ends =
+            [(Settled::Consensus, 1), (Settled::Consensus, 1), (Settled::Consensus, 2), (Settled::Summarizer, 2)];
         let conflicts = ends.map(|(settled, rounds)| conflict(settled, rounds)).to_vec();
         let trace = Trace { conflicts, ..Trace::opened("a", "crossagentie") };
         let flow = Flow::of("team", &[trace, Trace::opened("b", "crossagentie")]).unwrap();

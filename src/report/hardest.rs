@@ -15,7 +15,8 @@ pub fn hardest(analysis: &Analysis) -> String {
 fn document(hard: &Hard, open: bool) -> String {
     let by = hard.answers.iter().map(|one| format!("{}: {}", one.system, count(one.mistakes())));
     let gold = keys(&hard.gold);
-    let mut columns = column(reading("Gold", "", &hard.text, &hard.gold, |_| "gold", &[]), &hard.gold_relations, "gold");
+    let mut columns =
+        column(reading("Gold", "", &hard.text, &hard.gold, |_| "gold", &[]), &hard.gold_relations, "gold");
     for answer in &hard.answers {
         let given = keys(&answer.entities);
         // A wrong type is marked where it stands; missed is what has no answer on its span.

@@ -98,7 +98,8 @@ fn of_system(system: &System, scored: &Scored, measures: &[Measure], report: &Ru
         figures.insert(named("f1_stderr", "strict"), json!(standard_error(&each)));
         figures.insert(named("precision", "strict"), json!(counts.precision()));
         figures.insert(named("recall", "strict"), json!(counts.recall()));
-        let spreads = report.spread.iter().filter(|one| one.system == system.name && one.measure.name() == name(measure));
+        let spreads =
+            report.spread.iter().filter(|one| one.system == system.name && one.measure.name() == name(measure));
         for (convention, f1) in spreads.flat_map(|one| &one.figures).filter(|one| one.0 != "strict") {
             figures.insert(named("f1", convention), json!(f1));
         }
@@ -114,7 +115,9 @@ pub fn samples(documents: &[Document], system: &System, rules: &Rules) -> Result
     let scored = score(documents, &system.predictions, rules)?;
     let found: BTreeMap<&str, &Prediction> = system.predictions.iter().map(|one| (one.id.as_str(), one)).collect();
     let lines = documents.iter().zip(&scored.documents).enumerate();
-    Ok(lines.map(|(at, (document, scores))| sample(at, document, found.get(document.id.as_str()).copied(), scores)).collect())
+    Ok(lines
+        .map(|(at, (document, scores))| sample(at, document, found.get(document.id.as_str()).copied(), scores))
+        .collect())
 }
 
 fn sample(at: usize, document: &Document, found: Option<&Prediction>, scores: &Scores) -> Value {

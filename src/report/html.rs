@@ -145,8 +145,8 @@ fn debate(out: &mut String, report: &RunReport) {
         .map(|(flow, id)| figure(Some(svg::flow(flow, id)), &format!("What became of the conflicts: {}.", flow.name)))
         .collect();
     let [first, second] = [0, 1].map(|at| flows.get(at).map_or("", String::as_str));
-    let mut parts = beside(first, second);
-    parts += &beside(&figure(rounds, caption), &tables::flows(report).map(|one| table(&one)).unwrap_or_default());
+    let mut parts = beside(first, second) + &figure(rounds, caption);
+    parts += &tables::flows(report).map(|one| table(&one)).unwrap_or_default();
     section(out, "debate", "What the debate did", &parts);
 }
 

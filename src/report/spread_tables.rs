@@ -29,9 +29,10 @@ pub fn spread(report: &RunReport) -> Option<Table> {
     let rows: Vec<Vec<String>> = shown.map(row).collect();
     (!rows.is_empty()).then(|| Table {
         id: "spread",
-        caption: "The same predictions under every published convention of counting: the main figure (strict), and the \
+        caption:
+            "The same predictions under every published convention of counting: the main figure (strict), and the \
                   least and the largest F1 with the convention that prints it. Compare with a paper only under its own."
-            .into(),
+                .into(),
         head: names(&["System", "Measure", "Main", "Least", "by", "Largest", "by", "Conventions"]),
         rows,
     })

@@ -159,8 +159,9 @@ pub fn by_type(report: &RunReport) -> Option<Table> {
         .collect();
     (!rows.is_empty()).then(|| Table {
         id: "by-type",
-        caption: "Entity F1 by type, in percent with 95 % intervals, most frequent type first; P and R are the student’s."
-            .into(),
+        caption:
+            "Entity F1 by type, in percent with 95 % intervals, most frequent type first; P and R are the student’s."
+                .into(),
         head: names(&["Type", "Gold", "Team", "Student", "P", "R"]),
         rows,
     })
@@ -240,9 +241,10 @@ pub fn reliability(report: &RunReport) -> Option<Table> {
     let rows: Vec<Vec<String>> = report.reliability.iter().map(row).collect();
     (!rows.is_empty()).then(|| Table {
         id: "reliability",
-        caption: "Confidences against the gold. The error is the expected calibration error over ten bins, in percent: how \
+        caption:
+            "Confidences against the gold. The error is the expected calibration error over ten bins, in percent: how \
                   far the share of right items lies from the confidence. Items without a confidence are in no bin."
-            .into(),
+                .into(),
         head: names(&["System", "Of", "Items", "Without", "Error", "Brier"]),
         rows,
     })
@@ -250,7 +252,8 @@ pub fn reliability(report: &RunReport) -> Option<Table> {
 
 /// What became of the conflicts of every debate.
 pub fn flows(report: &RunReport) -> Option<Table> {
-    let rounds: std::collections::BTreeSet<u32> = report.flows.iter().flat_map(|one| one.consensus.keys().copied()).collect();
+    let rounds: std::collections::BTreeSet<u32> =
+        report.flows.iter().flat_map(|one| one.consensus.keys().copied()).collect();
     let row = |one: &super::Flow| {
         let settled = rounds.iter().map(|round| one.consensus.get(round).copied().unwrap_or(0));
         let numbers = [one.conflicts()].into_iter().chain(settled).chain([one.summarizer, one.majority, one.failed]);

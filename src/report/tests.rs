@@ -320,7 +320,16 @@ fn results_and_samples_have_the_shape_of_the_harness() {
 
     let lines = samples(&documents(), &systems[1], &Rules::default()).unwrap();
     let keys = [
-        "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "doc_hash",
+        "prompt_hash",
         "target_hash",
     ];
     assert!(keys.iter().all(|key| lines[0].get(key).is_some()), "{}", lines[0]);

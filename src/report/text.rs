@@ -3,8 +3,8 @@
 use super::run::RunReport;
 use super::tables::Table;
 use super::{error_tables, spread_tables, tables, verdict_tables};
-use crate::eval::verdict::Measure;
 use crate::eval::table::align;
+use crate::eval::verdict::Measure;
 
 /// Columns of a caption, as wide as a terminal is as a rule.
 const COLUMNS: usize = 100;

@@ -25,7 +25,9 @@ pub fn cost(plan: &Plan, measured: &Measured, traces: &[Trace], trained: &Traine
         let price = Price { system: row.name.clone(), prompt: 0.0, completion: 0.0, hour: 0.0 };
         match (Protocol::named(&row.name).is_some(), here, tokens) {
             (true, false, None) => None,
-            (true, false, Some(tokens)) => Some(Price { prompt: tokens.prompt, completion: tokens.completion, ..price }),
+            (true, false, Some(tokens)) => {
+                Some(Price { prompt: tokens.prompt, completion: tokens.completion, ..price })
+            }
             (true, true, _) => Some(Price { hour: hour?, ..price }),
             (false, ..) => Some(Price { hour: hour.unwrap_or(0.0), ..price }),
         }
@@ -40,8 +42,8 @@ pub fn cost(plan: &Plan, measured: &Measured, traces: &[Trace], trained: &Traine
         (false, None) => None,
     };
     let unpriced = if hour.is_none() { "; no machine is priced" } else { "" };
-    let answers = answers
-        .map(|amount| OneOff { what: format!("the team's answers about the training split{unpriced}"), amount });
+    let answers =
+        answers.map(|amount| OneOff { what: format!("the team's answers about the training split{unpriced}"), amount });
     let training = hour.map(|hour| {
         let hours = trained.seconds / 3600.0;
         OneOff { what: format!("training, {} hours of this machine", plain(hours, 2)), amount: hours * hour }
@@ -113,8 +115,7 @@ mod tests {
             systems: vec![row("aeio", 1000.0, 72.0), row("student", 500.0, 36.0)],
             seeds: vec![],
         };
-        let measured =
-            Measured { comparison, failed: Default::default(), traces: Default::default(), systems: vec![] };
+        let measured = Measured { comparison, failed: Default::default(), traces: Default::default(), systems: vec![] };
         let turn: Turn = serde_json::from_value(serde_json::json!({
             "stage": "entities", "agent": "a", "round": 0, "request": "", "raw": "", "status": "ok", "found": [],
             "cost": {"calls": 1, "prompt_tokens": 1000, "completion_tokens": 100, "seconds": 72.0}
@@ -131,7 +132,13 @@ mod tests {
         let tokens = "team.price={prompt=1.0, completion=10.0}";
         let found = run(&["team.cassette=c", tokens]).unwrap();
         let comparison = |model: &CostModel, prompt: f64, seconds: f64| {
-            let row = Row { name: "aeio".into(), prompt_tokens: Some(prompt), completion_tokens: Some(0.0), seconds_mean: Some(seconds), ..Row::default() };
+            let row = Row {
+                name: "aeio".into(),
+                prompt_tokens: Some(prompt),
+                completion_tokens: Some(0.0),
+                seconds_mean: Some(seconds),
+                ..Row::default()
+            };
             model.per_document(&row)
         };
         // (1000 · 1 + 100 · 10) / 10^6.

@@ -46,7 +46,8 @@ fn stands(out: &Path, found: &Value) -> Result<bool> {
         let path = entry?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if name.starts_with("results_") && name.ends_with(".json") {
-            let earlier = std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            let earlier =
+                std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
             if earlier.map(undated).as_ref() == Some(&found) {
                 return Ok(true);
             }

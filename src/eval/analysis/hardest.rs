@@ -77,9 +77,8 @@ pub(super) fn hardest(
     let tally = |system: usize, at: usize, measure: Measure| under(&aligned[system][at], measure).map(|one| &one.tally);
     let wrong = |system: usize, at: usize, measure: Measure| tally(system, at, measure).map_or(0, Tally::total);
     let both = [Measure::Entities, Measure::Relations];
-    let mistakes = |at: usize| -> u64 {
-        shown.iter().flat_map(|&system| both.map(|measure| wrong(system, at, measure))).sum()
-    };
+    let mistakes =
+        |at: usize| -> u64 { shown.iter().flat_map(|&system| both.map(|measure| wrong(system, at, measure))).sum() };
     let mut order: Vec<(u64, usize)> =
         (0..documents.len()).map(|at| (mistakes(at), at)).filter(|(mistakes, _)| *mistakes > 0).collect();
     order.sort_by_key(|&(mistakes, at)| (std::cmp::Reverse(mistakes), at));
@@ -126,7 +125,9 @@ fn links(of: &Extraction, truth: &Extraction, rules: &Rules) -> Vec<Link> {
     let is_right = |label: &str, (head, tail): &(Entity, Entity)| {
         let both_ways = rules.symmetric.contains(label);
         let alike = truth.relations.iter().filter(|one| one.label == label).filter_map(|one| ends(truth, one));
-        alike.into_iter().any(|(a, b)| same(&a, head) && same(&b, tail) || both_ways && same(&a, tail) && same(&b, head))
+        alike
+            .into_iter()
+            .any(|(a, b)| same(&a, head) && same(&b, tail) || both_ways && same(&a, tail) && same(&b, head))
     };
     let mut links: Vec<Link> = Vec::new();
     for relation in &of.relations {

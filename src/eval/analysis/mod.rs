@@ -205,9 +205,8 @@ pub fn analyse(documents: &[Document], readings: &[(String, Vec<Extraction>)], a
     let at = |name: &str| readings.iter().position(|(one, _)| one == name);
     let systems = readings.iter().zip(&aligned).map(|((name, _), one)| errors(name, one, &measures)).collect();
     let pairs: Vec<_> = asked.pairs.iter().filter_map(|&(from, to)| Some((from, to, at(from)?, at(to)?))).collect();
-    let of = |measure: Measure| {
-        pairs.iter().map(move |&(from, to, a, b)| (measure, from, to, a, b)).collect::<Vec<_>>()
-    };
+    let of =
+        |measure: Measure| pairs.iter().map(move |&(from, to, a, b)| (measure, from, to, a, b)).collect::<Vec<_>>();
     let changes = measures.iter().flat_map(|&measure| of(measure));
     let transitions =
         changes.map(|(measure, from, to, a, b)| transition(measure, [from, to], &aligned[a], &aligned[b])).collect();
@@ -278,7 +277,8 @@ fn measured(measure: Measure, aligned: &Reading<'_>) -> MeasureErrors {
     };
     let mut labels: Vec<Labelled> = labels.into_iter().map(line).collect();
     labels.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.gold, &a.answered).cmp(&(&b.gold, &b.answered))));
-    let interval = linear_f1(&of().map(|one| one.map(|one| one.tally.counts()).unwrap_or_default()).collect::<Vec<_>>());
+    let interval =
+        linear_f1(&of().map(|one| one.map(|one| one.tally.counts()).unwrap_or_default()).collect::<Vec<_>>());
     MeasureErrors { measure, tally: sum, interval, labels }
 }
 

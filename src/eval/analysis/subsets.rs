@@ -85,8 +85,10 @@ pub(super) fn subsets(
         };
         // Entities of every system first, then relations of every system.
         let both: Vec<Vec<[Counts; 2]>> = readings.iter().map(|(_, found)| counted(found)).collect();
-        let sets: Vec<Vec<Counts>> =
-            [0, 1].iter().flat_map(|&task| both.iter().map(move |set| set.iter().map(|one| one[task]).collect())).collect();
+        let sets: Vec<Vec<Counts>> = [0, 1]
+            .iter()
+            .flat_map(|&task| both.iter().map(move |set| set.iter().map(|one| one[task]).collect()))
+            .collect();
         let draws = Draws::of(&sets.iter().map(Vec::as_slice).collect::<Vec<_>>(), asked.resampling);
         let many = readings.len();
         let of = |(at, (name, _)): (usize, &(String, Vec<Extraction>))| SubsetScore {

@@ -136,7 +136,12 @@ fn readings_shorter_than_the_documents_count_as_empty() {
 
 /// The documents with relations: Ann Lee met Bo; Zoe left Bern.
 fn related() -> (Vec<Document>, Vec<(String, Vec<Extraction>)>) {
-    let link = |label: &str, head: usize, tail: usize| crate::ie::Relation { label: label.into(), head, tail, confidence: None };
+    let link = |label: &str, head: usize, tail: usize| crate::ie::Relation {
+        label: label.into(),
+        head,
+        tail,
+        confidence: None,
+    };
     let with = |mut found: Extraction, links: &[crate::ie::Relation]| {
         found.relations = links.to_vec();
         found

@@ -150,7 +150,10 @@ fn the_spread_names_both_ends_and_the_main_figure() {
     assert_eq!(spread.len(), 1);
     let (measure, spread) = &spread[0];
     assert_eq!((*measure, spread.main, spread.modes), (Measure::Entities, Some(0.5), 3));
-    assert_eq!((spread.min, spread.min_mode.as_str(), spread.max, spread.max_mode.as_str()), (0.4, "uie", 0.75, "uniner"));
+    assert_eq!(
+        (spread.min, spread.min_mode.as_str(), spread.max, spread.max_mode.as_str()),
+        (0.4, "uie", 0.75, "uniner")
+    );
 }
 
 #[test]

@@ -75,9 +75,7 @@ impl Kind {
             Measure::Relations => {
                 &[Kind::WrongLabel, Kind::Reversed, Kind::WrongType, Kind::Boundary, Kind::Missing, Kind::Spurious]
             }
-            Measure::Arguments => {
-                &[Kind::WrongRole, Kind::WrongEvent, Kind::Boundary, Kind::Missing, Kind::Spurious]
-            }
+            Measure::Arguments => &[Kind::WrongRole, Kind::WrongEvent, Kind::Boundary, Kind::Missing, Kind::Spurious],
         }
     }
 
@@ -168,7 +166,8 @@ impl Errors {
 
 impl From<&Tally> for Errors {
     fn from(tally: &Tally) -> Errors {
-        let [contains, contained, overlaps] = [Kind::Contains, Kind::Contained, Kind::Overlaps].map(|kind| tally.of(kind));
+        let [contains, contained, overlaps] =
+            [Kind::Contains, Kind::Contained, Kind::Overlaps].map(|kind| tally.of(kind));
         Errors {
             right: tally.right,
             wrong_type: tally.of(Kind::WrongType),

@@ -175,7 +175,8 @@ fn relation(gold: &Key<'_>, answer: &Key<'_>) -> Option<((u8, bool, usize), Kind
     let other = gold.words[0] != answer.words[0];
     let turned = [given[1], given[0]];
     let touches = |given: &[Span; 2]| wanted.iter().zip(given).all(|(a, b)| a.overlaps(b));
-    let common = |given: &[Span; 2]| apart(&wanted[0], &given[0]).saturating_sub(usize::MAX - apart(&wanted[1], &given[1]));
+    let common =
+        |given: &[Span; 2]| apart(&wanted[0], &given[0]).saturating_sub(usize::MAX - apart(&wanted[1], &given[1]));
     Some(match (wanted == given, wanted == turned, other) {
         (true, _, false) => ((0, false, 0), Kind::WrongType),
         (_, true, false) => ((1, false, 0), Kind::Reversed),

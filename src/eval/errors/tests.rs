@@ -101,7 +101,14 @@ fn a_symmetric_relation_has_no_direction_to_be_wrong() {
 }
 
 fn married() -> RelationType {
-    RelationType { label: "married".into(), definition: String::new(), head: vec![], tail: vec![], symmetric: true, aliases: vec![] }
+    RelationType {
+        label: "married".into(),
+        definition: String::new(),
+        head: vec![],
+        tail: vec![],
+        symmetric: true,
+        aliases: vec![],
+    }
 }
 
 /// One event with one argument.
@@ -164,7 +171,8 @@ fn anything() -> impl Strategy<Value = Extraction> {
             confidence: None,
         };
         found.relations = relations.into_iter().map(relation).collect();
-        let place = |(_, start, end): (&str, usize, usize)| (TEXT[start..end].to_string(), Span::new(TEXT, start..end).ok());
+        let place =
+            |(_, start, end): (&str, usize, usize)| (TEXT[start..end].to_string(), Span::new(TEXT, start..end).ok());
         let event = |(trigger, arguments): ((&str, usize, usize), Vec<(&str, (&str, usize, usize))>)| {
             let (text, span) = place(trigger);
             let argument = |(role, at): (&str, (&str, usize, usize))| {

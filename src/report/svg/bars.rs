@@ -88,7 +88,13 @@ mod tests {
 
     fn one(label: &str, tp: u64) -> TypeScore {
         let counts = Counts { tp, fp: 1, fn_: 1 };
-        TypeScore { label: label.into(), gold: tp + 1, team: counts, student: Counts::default(), intervals: [None, None] }
+        TypeScore {
+            label: label.into(),
+            gold: tp + 1,
+            team: counts,
+            student: Counts::default(),
+            intervals: [None, None],
+        }
     }
 
     #[test]

@@ -77,7 +77,8 @@ pub fn cases(report: &RunReport) -> Option<String> {
     }
     let one = |line: &Line| {
         let score = &line.score;
-        let [team, student] = [(score.team, 0), (score.student, 1)].map(|(counts, at)| scored(counts.f1(), score.intervals[at]));
+        let [team, student] =
+            [(score.team, 0), (score.student, 1)].map(|(counts, at)| scored(counts.f1(), score.intervals[at]));
         format!("{}: {} cases, team {team}, student {student}", score.label, count(line.cases))
     };
     let description = lines.iter().map(one).collect::<Vec<_>>().join("; ") + ".";
@@ -111,10 +112,19 @@ mod tests {
         };
         let kept = BTreeMap::from([("<A>".to_string(), 3), ("B".to_string(), 40)]);
         let stages = vec![Stage { name: "filter".into(), kept, ..Stage::default() }];
-        let report = RunReport { team: "t".into(), student: "s".into(), comparison: Some(comparison), stages, ..RunReport::default() };
+        let report = RunReport {
+            team: "t".into(),
+            student: "s".into(),
+            comparison: Some(comparison),
+            stages,
+            ..RunReport::default()
+        };
         let drawn = cases(&report).unwrap();
         // B: 6 of 10 and 4 of 8 found, nothing wrong: F1 12/16 and 8/12; A: 8/12 and 4/8.
-        assert!(drawn.contains("B: 40 cases, team 75.0, student 66.7; &lt;A&gt;: 3 cases, team 66.7, student 50.0."), "{drawn}");
+        assert!(
+            drawn.contains("B: 40 cases, team 75.0, student 66.7; &lt;A&gt;: 3 cases, team 66.7, student 50.0."),
+            "{drawn}"
+        );
         assert!(!drawn.contains("<A>") && !drawn.contains("NaN"));
         assert_eq!(cases(&RunReport { stages: vec![], ..report }), None);
     }

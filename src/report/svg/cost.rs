@@ -206,7 +206,8 @@ fn placed(points: &[Point<'_>], lines: &[Box2]) -> Vec<Placed> {
         let mut best: Option<((f64, f64), Placed)> = None;
         for place in candidates(one) {
             let room = place.room;
-            let covered = marks.iter().flatten().chain(&labels).chain(lines).map(|other| other.shared(&room)).sum::<f64>();
+            let covered =
+                marks.iter().flatten().chain(&labels).chain(lines).map(|other| other.shared(&room)).sum::<f64>();
             let others = marks.iter().enumerate().filter(|(other, _)| *other != at).flat_map(|(_, boxes)| boxes);
             let crossed = place.leader.map_or(0.0, |end| {
                 let path = Box2::between(one.at, end);

@@ -23,9 +23,8 @@ const ROUNDS: usize = 5;
 /// The rounds that settled anything, the late ones together: number, conflicts, as a label says it.
 fn rounds(flow: &Flow) -> Vec<(String, u64)> {
     let each: Vec<(u32, u64)> = flow.consensus.iter().map(|(round, number)| (*round, *number)).collect();
-    let named = |&(round, number): &(u32, u64)| {
-        (if round == 0 { "at once".into() } else { format!("round {round}") }, number)
-    };
+    let named =
+        |&(round, number): &(u32, u64)| (if round == 0 { "at once".into() } else { format!("round {round}") }, number);
     match each.get(ROUNDS - 1..) {
         Some(late) if late.len() > 1 => {
             let last = (format!("round {}+", late[0].0), late.iter().map(|one| one.1).sum());
@@ -58,7 +57,8 @@ pub fn flow(flow: &Flow, id: &str) -> String {
         }
         ribbon(&mut streams, "flow-consensus", (from, edge), (to, fall), tall(*number));
         block(&mut nodes, "flow-consensus", [to, fall, NODE, tall(*number)]);
-        bottom = f64::max(bottom, told(&mut nodes, (to + NODE / 2.0, fall + tall(*number) + 14.0), "middle", *number, name));
+        bottom =
+            f64::max(bottom, told(&mut nodes, (to + NODE / 2.0, fall + tall(*number) + 14.0), "middle", *number, name));
         open = left;
     }
     let (mut from, mut to) = (TOP, TOP);

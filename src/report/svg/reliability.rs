@@ -79,7 +79,12 @@ pub fn reliability(report: &RunReport) -> Option<String> {
 
 fn described(curve: &Curve<'_>) -> String {
     let bins = curve.bins.iter().map(|bin| {
-        format!("{} right at {} sure ({})", percent(Some(bin.precision)), percent(Some(bin.mean_confidence)), count(bin.count))
+        format!(
+            "{} right at {} sure ({})",
+            percent(Some(bin.precision)),
+            percent(Some(bin.mean_confidence)),
+            count(bin.count)
+        )
     });
     format!("{}: {}.", curve.told, bins.collect::<Vec<_>>().join("; "))
 }
@@ -102,7 +107,13 @@ mod tests {
             brier: 0.3,
             bins: bins.clone(),
         };
-        let fit = Calibration { name: "<x>".into(), method: "isotonic".into(), threshold: Some(0.7), bins: bins.clone(), ..Calibration::default() };
+        let fit = Calibration {
+            name: "<x>".into(),
+            method: "isotonic".into(),
+            threshold: Some(0.7),
+            bins: bins.clone(),
+            ..Calibration::default()
+        };
         let report = RunReport {
             team: "t".into(),
             reliability: vec![of("t"), of("unrelated")],

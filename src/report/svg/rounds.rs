@@ -36,10 +36,16 @@ pub fn rounds(analysis: &Analysis, team: &str) -> Option<String> {
     let f1 = |one: &SystemErrors, measure: Measure| one.counts(measure).and_then(|counts| counts.f1());
     let drawn: Vec<_> =
         SERIES.iter().filter(|one| stages.iter().any(|(_, stage)| f1(stage, one.0).is_some())).collect();
-    let ends = drawn.iter().flat_map(|one| stages.iter().map(move |(_, stage)| (stage, one.0))).filter_map(|(stage, measure)| {
-        let value = f1(stage, measure)?;
-        Some(stage.interval(measure).map_or([value, value], |within| [within.low.min(value), within.high.max(value)]))
-    });
+    let ends = drawn.iter().flat_map(|one| stages.iter().map(move |(_, stage)| (stage, one.0))).filter_map(
+        |(stage, measure)| {
+            let value = f1(stage, measure)?;
+            Some(
+                stage
+                    .interval(measure)
+                    .map_or([value, value], |within| [within.low.min(value), within.high.max(value)]),
+            )
+        },
+    );
     let (low, high) = ends.flatten().fold((1.0, 0.0), |(low, high), one: f64| (one.min(low), one.max(high)));
     let margin = f64::max((high - low) * 0.08, 0.02);
     let y = Scale::new(((low - margin).max(0.0) * 100.0, (high + margin).min(1.0) * 100.0), (BOTTOM, TOP));
