@@ -98,13 +98,12 @@ pub fn measure(
 fn sure(trace: &Trace, document: &Document) -> Prediction {
     let mut prediction = trace.prediction(document);
     let found = &mut prediction.extraction;
-    found
-        .entities
-        .iter_mut()
-        .zip(&trace.entity_support)
-        .for_each(|(one, support)| one.confidence = confidence(support));
+    let entities = found.entities.iter_mut().zip(&trace.entity_support);
+    entities.for_each(|(one, support)| one.confidence = confidence(support));
     let relations = found.relations.iter_mut().zip(&trace.relation_support);
     relations.for_each(|(one, support)| one.confidence = confidence(support));
+    let events = found.events.iter_mut().zip(&trace.event_support);
+    events.for_each(|(one, support)| one.confidence = confidence(support));
     prediction
 }
 
@@ -315,4 +314,32 @@ fn debated(name: &str, traces: &[Trace]) -> Stage {
     let tokens = cost.prompt_tokens.zip(cost.completion_tokens).map(|(read, written)| read + written);
     let conflicts = (!conflicts.is_empty()).then_some(conflicts.len() as u64);
     Stage { name: name.into(), documents: traces.len() as u64, calls: cost.calls, tokens, conflicts, kept, dropped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ie::record::{EntityRecord, ExtractionRecord};
+    use crate::trace::Support;
+
+    #[test]
+    fn a_team_is_as_sure_as_its_votes_and_a_failed_reading_of_nothing() {
+        let document = Document::new("d", "Ann left");
+        let entity = EntityRecord {
+            label: "PER".into(),
+            text: "Ann".into(),
+            start: Some(0),
+            end: Some(3),
+            confidence: None,
+            confidence_source: None,
+        };
+        let extraction = ExtractionRecord { entities: vec![entity], ..ExtractionRecord::default() };
+        let support = serde_json::json!({"votes": 1, "voters": 2, "logprob": null, "judged": false});
+        let support: Vec<Support> = vec![serde_json::from_value(support).unwrap()];
+        let trace = Trace { extraction, entity_support: support, status: Status::Ok, ..Trace::opened("d", "aeio") };
+        let found = sure(&trace, &document);
+        assert_eq!(found.extraction.entities[0].confidence.map(|one| one.value()), Some(0.5));
+        let failed = sure(&Trace { status: Status::Failed, ..trace }, &document);
+        assert!(failed.extraction.is_empty() && failed.status == Status::Failed);
+    }
 }

@@ -149,7 +149,10 @@ fn an_event_is_wrong_in_its_trigger_and_in_its_arguments() {
     }
 }
 
-fn mention() -> impl Strategy<Value = (&'static str, usize, usize)> {
+/// A label and where it stands.
+type Place = (&'static str, usize, usize);
+
+fn mention() -> impl Strategy<Value = Place> {
     let one = (prop::sample::select(vec!["PER", "ORG", "LOC"]), 0..40usize, 1..12usize);
     one.prop_map(|(label, start, long)| (label, start, (start + long).min(TEXT.len())))
 }
@@ -173,9 +176,9 @@ fn anything() -> impl Strategy<Value = Extraction> {
         found.relations = relations.into_iter().map(relation).collect();
         let place =
             |(_, start, end): (&str, usize, usize)| (TEXT[start..end].to_string(), Span::new(TEXT, start..end).ok());
-        let event = |(trigger, arguments): ((&str, usize, usize), Vec<(&str, (&str, usize, usize))>)| {
+        let event = |(trigger, arguments): (Place, Vec<(&str, Place)>)| {
             let (text, span) = place(trigger);
-            let argument = |(role, at): (&str, (&str, usize, usize))| {
+            let argument = |(role, at): (&str, Place)| {
                 let (text, span) = place(at);
                 Argument { role: role.into(), text, span }
             };
