@@ -240,15 +240,20 @@ fn calibration(out: &Path) -> Vec<Calibration> {
 /// What the model card says beside figures.
 fn card(plan: &Plan, weights: &Path, trained: &Trained) -> Result<Card> {
     let (out, schema) = (plan.output_dir(), plan.schema());
+    // The student is taught what its team reads.
+    let taught = |task: &str, labels: Vec<String>| {
+        let tasks = &plan.config().team.tasks;
+        if tasks.iter().any(|one| one == task) { labels } else { vec![] }
+    };
     Ok(Card {
         base_model: plan.config().base_model.clone(),
         base_sha256: weights_hash(weights)?,
         adapter_sha256: session::hash_of(&out.join("adapter/adapter_model.safetensors"))?,
         corpus_sha256: session::hash_of(&distill::corpus_path(out))?,
         conversations: trained.conversations as u64,
-        entities: schema.entities.iter().map(|one| one.label.clone()).collect(),
-        relations: schema.relations.iter().map(|one| one.label.clone()).collect(),
-        events: schema.events.iter().map(|one| one.label.clone()).collect(),
+        entities: taught("entities", schema.entities.iter().map(|one| one.label.clone()).collect()),
+        relations: taught("relations", schema.relations.iter().map(|one| one.label.clone()).collect()),
+        events: taught("events", schema.events.iter().map(|one| one.label.clone()).collect()),
     })
 }
 

@@ -282,6 +282,16 @@ pub(super) fn align_into(
     scores.duplicates.pred += pred.duplicates;
 }
 
+/// Counts the mentions of one document by their spans alone.
+pub(super) fn boundaries(text: &str, gold: &Extraction, predicted: &Extraction) -> Counts {
+    let rules = Rules { mode: Mode::Boundaries, ..Rules::default() };
+    let mut keyed = [Keyed::default(), Keyed::default()];
+    for (keyed, of) in keyed.iter_mut().zip([gold, predicted]) {
+        keyed.read_entities(of, text, &rules);
+    }
+    matched(&keyed[0].entities, &keyed[1].entities, None)
+}
+
 /// Matches two sorted sets of keys; a hit and a miss are listed under the gold label.
 fn matched(gold: &Keys<'_>, pred: &Keys<'_>, mut per_type: Option<&mut BTreeMap<String, Counts>>) -> Counts {
     let mut sum = Counts::default();

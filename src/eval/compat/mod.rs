@@ -168,7 +168,8 @@ impl Tally {
 fn count(of: Convention, pair: &Pair<'_>, scores: &Scores, tokens: tags::Tokens, tally: &mut Tally) {
     use Convention as C;
     match of {
-        C::Strict | C::Boundaries => {}
+        C::Strict => {}
+        C::Boundaries => count::boundaries(pair, tally),
         C::Macro | C::PerDocument => count::strict(of, scores, tally),
         C::Seqeval | C::SeqevalStrict | C::Conlleval => tags::count(of, pair, tokens, tally),
         C::NervaluateStrict | C::NervaluateExact | C::NervaluatePartial | C::NervaluateType => {
@@ -237,10 +238,15 @@ impl Tallies {
         }
     }
 
-    /// The figures of each convention; `strict` and `boundaries` are read off the main counts.
+    /// The figures of each convention; `strict`, and `boundaries` but for entities, are read off the main
+    /// counts.
     pub fn figures(&self) -> Vec<(Convention, Vec<Figure>)> {
         let of = |(convention, tally): &(Convention, Tally)| match convention {
-            Convention::Strict | Convention::Boundaries => (*convention, figures::of_scores(&self.scores)),
+            Convention::Strict => (*convention, figures::of_scores(&self.scores)),
+            Convention::Boundaries => {
+                let entities = tally.sums[Measure::Entities as usize].counts().unwrap_or_default();
+                (*convention, figures::of_scores(&Scores { entities, ..self.scores.clone() }))
+            }
             _ => (*convention, figures::of_tally(*convention, tally)),
         };
         self.tallies.iter().map(of).collect()

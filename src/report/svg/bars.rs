@@ -73,6 +73,8 @@ fn bar(out: &mut String, class: &str, x: Scale, y: f64, counts: &Counts, within:
     );
     let middle = y + BAR / 2.0;
     if let Some(Interval { low, high }) = within {
+        // Ink on a light bar is hard to see in the dark.
+        stroke(out, "halo", (x.at(low), middle), (x.at(high), middle));
         stroke(out, "whisker-ink", (x.at(low), middle), (x.at(high), middle));
         for end in [low, high] {
             stroke(out, "whisker-ink", (x.at(end), middle - 3.0), (x.at(end), middle + 3.0));
