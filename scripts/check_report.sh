@@ -21,10 +21,11 @@ trap 'rm -rf "$work"' EXIT
 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --user-data-dir="$work/data" --dump-dom "file://$page" >"$work/dom.html" 2>/dev/null
 for wanted in '<table' '<caption' '<svg' '<title' 'crossagentie' 'student' \
-    'id="verdict"' 'id="economics"' 'id="errors-made"' 'id="hardest"' '<details' 'class="frontier"'; do
+    'id="verdict"' 'id="conventions"' 'id="economics"' 'id="errors-made"' 'id="hardest"' 'id="sure"' 'id="debate"' \
+    '<details' 'class="frontier"' 'plot-cases' 'plot-reliability' 'plot-rounds'; do
     grep -q "$wanted" "$work/dom.html" || fail "the page in the browser has no $wanted"
 done
-[ "$(grep -o '<svg' "$work/dom.html" | wc -l)" -ge 4 ] || fail "fewer than four plots"
+[ "$(grep -o '<svg' "$work/dom.html" | wc -l)" -ge 7 ] || fail "fewer than seven plots"
 scripts/shot.sh "$page" "$work/shot" >/dev/null
 for picture in desk desk-dark phone phone-dark; do
     [ "$(stat -c %s "$work/shot-$picture.png")" -gt 20000 ] || fail "the $picture picture is blank"

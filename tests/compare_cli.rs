@@ -89,8 +89,18 @@ fn the_whole_text_says_what_the_sample_can_and_cannot_decide() {
 fn json_keeps_its_keys_and_adds_tests_seeds_economics_and_analysis() {
     let found = Desk::new().json(&[]);
     let keys: Vec<&str> = found.as_object().unwrap().keys().map(String::as_str).collect();
-    let expected =
-        ["documents", "reference", "resampling", "delta", "systems", "seeds", "economics", "analysis", "cautions"];
+    let expected = [
+        "documents",
+        "reference",
+        "resampling",
+        "delta",
+        "systems",
+        "seeds",
+        "economics",
+        "analysis",
+        "spread",
+        "cautions",
+    ];
     assert_eq!(keys, expected);
     for key in [
         "name",

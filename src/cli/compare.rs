@@ -5,7 +5,9 @@ use super::{Common, Outcome, usage};
 use crate::eval::analysis::{Asked, Seen, analyse};
 use crate::eval::bootstrap::{REPLICATES, Resampling};
 use crate::eval::compare::compare_within;
+use crate::eval::compat::spreads;
 use crate::eval::economics::{CostModel, OneOff, Price};
+use crate::eval::reliability::reliability;
 use crate::eval::{Comparison, Mode, Rules, System, seeds, table};
 use crate::filter::leaks;
 use crate::ie::{Document, Extraction};
@@ -66,6 +68,9 @@ pub struct Args {
     /// What making the student took, once, in the same money
     #[arg(long, value_name = "AMOUNT")]
     pub once: Option<f64>,
+    /// Leave the other conventions out; less work on millions of documents
+    #[arg(long)]
+    pub no_spread: bool,
     /// What stands before an amount
     #[arg(long, value_name = "SIGN", default_value = "$")]
     pub currency: String,
@@ -110,7 +115,7 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
     let how = Resampling { replicates: args.replicates as usize, seed: common.seed.unwrap_or(0) };
     let rules = Rules::new(Mode::Strict, schema.as_ref());
     let found = compare_within(&documents, &systems, &reference, &rules, how, args.delta / 100.0)?;
-    let report = looked_into(args, found, &documents, &systems, cost)?;
+    let report = looked_into(args, found, &documents, &systems, cost, &rules)?;
     if common.json {
         println!("{}", as_json(&report)?);
     } else if let Some(found) = &report.comparison {
@@ -126,6 +131,7 @@ fn looked_into(
     documents: &[Document],
     systems: &[System],
     cost: Option<CostModel>,
+    rules: &Rules,
 ) -> anyhow::Result<RunReport> {
     let team = comparison.reference.clone();
     let student = student(args, systems, &team);
@@ -144,11 +150,14 @@ fn looked_into(
         shown: if student == team { vec![&team] } else { vec![&team, &student] },
         hardest: args.hardest,
         resampling: comparison.resampling,
+        rules: rules.clone(),
     };
     let analysis = analyse(documents, &report::readings(documents, systems), &asked);
     Ok(RunReport {
         comparison: Some(comparison),
         analysis: Some(analysis),
+        spread: if args.no_spread { vec![] } else { spreads(documents, systems, rules) },
+        reliability: reliability(documents, systems, rules),
         cost,
         team,
         student,
@@ -171,6 +180,14 @@ fn as_json(report: &RunReport) -> anyhow::Result<serde_json::Value> {
     if let (Some(fields), Some(comparison)) = (value.as_object_mut(), &report.comparison) {
         fields.insert("economics".into(), serde_json::to_value(report.economics())?);
         fields.insert("analysis".into(), serde_json::to_value(&report.analysis)?);
+        for (key, value) in [
+            ("spread", serde_json::to_value(&report.spread)?),
+            ("reliability", serde_json::to_value(&report.reliability)?),
+        ] {
+            if value.as_array().is_some_and(|all| !all.is_empty()) {
+                fields.insert(key.into(), value);
+            }
+        }
         fields.insert("cautions".into(), serde_json::to_value(comparison.cautions())?);
     }
     Ok(value)

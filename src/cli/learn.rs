@@ -46,6 +46,10 @@ pub struct Trained {
     pub log: Vec<TrainingPoint>,
     /// What the filter kept and dropped.
     pub filtered: Stage,
+    /// Seconds of training, measurements on the dev split included, and all parts of a resumed run.
+    pub seconds: f64,
+    /// Conversations that were trained on.
+    pub conversations: usize,
 }
 
 /// Runs the verb.
@@ -110,6 +114,11 @@ const ADAPTER: [&str; 3] = ["adapter/adapter_model.safetensors", "adapter/adapte
 
 const LOG: &str = "trainer_log.jsonl";
 
+/// What a finished training is known by; its README becomes the model card.
+fn sealed() -> [&'static str; 3] {
+    [ADAPTER[0], ADAPTER[1], LOG]
+}
+
 /// Trains on `OUT/corpus/train.jsonl` into `OUT/adapter`, or finds that it was done before, unless
 /// something else than that is asked for.
 pub fn learn(
@@ -132,14 +141,21 @@ pub fn learn(
     let wanted = Manifest::new(&wanted.stage, wanted.parts);
     if matches!(resume, Resume::Auto | Resume::Renew) && is_done(out, &wanted) {
         reporter.say("train: done before");
+        // A run of version 0.1 sealed the README too.
+        wanted.seal(out, &sealed())?;
     } else {
         let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
         publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
-        wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
+        wanted.seal(out, &sealed())?;
         reporter.say(&told(&fitted));
     }
     let log: Vec<LogLine> = read_jsonl(&out.join(LOG))?;
-    Ok(Trained { log: points(&log), filtered: filtered(&lines, plan)? })
+    Ok(Trained {
+        log: points(&log),
+        filtered: filtered(&lines, plan)?,
+        seconds: log.last().map_or(0.0, |line| seconds(&line.elapsed_time)),
+        conversations: lines.len(),
+    })
 }
 
 #[allow(clippy::too_many_arguments, reason = "what a run is made of, each once")]
@@ -238,6 +254,11 @@ impl Hooks for Watch<'_> {
     }
 }
 
+/// `h:mm:ss` in seconds; 0 of anything else.
+fn seconds(clock: &str) -> f64 {
+    clock.split(':').try_fold(0.0, |sum, part| Some(sum * 60.0 + part.trim().parse::<f64>().ok()?)).unwrap_or(0.0)
+}
+
 fn points(log: &[LogLine]) -> Vec<TrainingPoint> {
     let mut points: Vec<TrainingPoint> = Vec::new();
     for line in log {
@@ -276,4 +297,14 @@ fn filtered(lines: &[Line], plan: &Plan) -> Result<Stage> {
     let left = traces.len().saturating_sub(documents.len()) as u64;
     let dropped = BTreeMap::from([("documents left out".to_string(), left)]);
     Ok(Stage { name: "filter".into(), documents: traces.len() as u64, kept, dropped, ..Stage::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn a_clock_is_read_in_seconds() {
+        assert_eq!(["0:00:07", "1:02:03", "", "soon"].map(seconds), [7.0, 3723.0, 0.0, 0.0]);
+    }
 }

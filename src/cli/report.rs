@@ -1,7 +1,8 @@
 //! `report`: the pages of a run, from what the run wrote down.
 
 use super::{Common, Outcome};
-use crate::report::{RUN_REPORT, RunReport, pages};
+use crate::report::{MODEL_CARD, RUN_REPORT, RunReport, pages};
+use crate::store::write_atomic;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ Example:
   understudy report runs/conll04
 
 Reads runs/conll04/run_report.json and writes report.md, report.html (one file; no network, no
-script needed) and, once systems were scored, report.csv beside it. Equal input gives equal bytes.")]
+script needed), once systems were scored report.csv beside it, and where there is an adapter its
+model card, adapter/README.md. Equal input gives equal bytes.")]
 pub struct Args {
     /// The run directory
     #[arg(value_name = "DIR")]
@@ -47,9 +49,12 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
 pub fn write(dir: &Path, report: &RunReport) -> anyhow::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     for page in pages(report)? {
-        let (path, half) = (dir.join(page.name), dir.join(format!(".{}.half", page.name)));
-        std::fs::write(&half, &page.text).with_context(|| format!("{}", half.display()))?;
-        std::fs::rename(&half, &path).with_context(|| format!("{}", path.display()))?;
+        let path = dir.join(page.name);
+        // A model card without its model says nothing.
+        if page.name == MODEL_CARD && !path.parent().is_some_and(Path::is_dir) {
+            continue;
+        }
+        write_atomic(&path, page.text.as_bytes())?;
         written.push(path);
     }
     Ok(written)

@@ -75,7 +75,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
 
     // ── 6. verdict, 7. report ──
     let measured = verdict::measure(&plan, &weights, &client, &splits.test, common, &reporter)?;
-    let page = verdict::page(&plan, &splits, &traces, &measured, &trained)?;
+    let page = verdict::page(&plan, &weights, &splits, &traces, &measured, &trained)?;
     report::write(plan.output_dir(), &page)?;
     close(&plan, &measured, &page, common)
 }

@@ -178,7 +178,9 @@ struct GoldLine<'a> {
 
 /// A prediction, read with the document it is about.
 #[derive(serde::Deserialize)]
-struct FoundLine {
+struct FoundLine<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
     extraction: Option<ExtractionRecord>,
     status: Status,
     #[serde(rename = "error")]
@@ -201,8 +203,18 @@ struct Found {
 }
 
 /// Lines of a block that are not blank.
-fn lines(block: &[u8]) -> Vec<&[u8]> {
-    block.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect()
+fn lines(block: &str) -> Vec<&str> {
+    block.split('\n').map(str::trim_ascii).filter(|line| !line.is_empty()).collect()
+}
+
+/// The id of a line. Where it stands first, as our own files have it, the rest is left to whoever
+/// reads the line, and checks that the id stands there once.
+fn id_of(line: &str) -> Option<Cow<'_, str>> {
+    let first = line.strip_prefix("{\"id\":\"").and_then(|rest| Some(&rest[..rest.find(['"', '\\'])?]));
+    match first {
+        Some(id) if line.as_bytes().get(7 + id.len()) == Some(&b'"') => Some(Cow::Borrowed(id)),
+        _ => Some(serde_json::from_str::<IdLine<'_>>(line).ok()?.id),
+    }
 }
 
 /// Opens `.jsonl` or `.jsonl.zst` by extension.
@@ -219,12 +231,11 @@ fn opened(path: &Path) -> Option<Box<dyn Read>> {
 }
 
 /// The predictions by document id; `None` where a line is broken or an id repeats.
-fn index(bytes: &[u8]) -> Option<HashMap<Cow<'_, str>, Found>> {
-    let start = bytes.as_ptr() as usize;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let lines = lines(bytes);
+fn index(text: &str) -> Option<HashMap<Cow<'_, str>, Found>> {
+    let start = text.as_ptr() as usize;
+    let lines = lines(text.strip_prefix('\u{feff}').unwrap_or(text));
     let ids = lines.par_iter().map(|line| {
-        let id = serde_json::from_slice::<IdLine<'_>>(line).ok()?.id;
+        let id = id_of(line)?;
         let at = line.as_ptr() as usize - start;
         Some((id, Found { line: at..at + line.len(), used: AtomicBool::new(false) }))
     });
@@ -245,8 +256,9 @@ pub(super) fn count(
     rules: &Rules,
     tokens: Tokens,
 ) -> Option<Counted> {
-    let mut found = Vec::new();
-    opened(pred)?.read_to_end(&mut found).ok()?;
+    // Checked once to be UTF-8, not string by string.
+    let mut found = String::new();
+    opened(pred)?.read_to_string(&mut found).ok()?;
     let index = index(&found)?;
     let mut gold = opened(gold)?;
     let (mut all, mut missing) = (Tallies::new(conventions), Vec::new());
@@ -261,10 +273,10 @@ pub(super) fn count(
             (false, None) if block.len() as u64 > LONGEST_LINE => return None,
             (false, None) => continue,
         };
-        let bytes = &block[..whole];
-        let bytes = if first { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes };
+        let text = std::str::from_utf8(&block[..whole]).ok()?;
+        let text = if first { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         first = false;
-        let parts = lines(bytes)
+        let parts = lines(text)
             .par_chunks(CHUNK)
             .map(|lines| count_lines(lines, &found, &index, conventions, rules, tokens))
             .collect::<Option<Vec<_>>>()?;
@@ -285,8 +297,8 @@ pub(super) fn count(
 }
 
 fn count_lines(
-    lines: &[&[u8]],
-    found: &[u8],
+    lines: &[&str],
+    found: &str,
     index: &HashMap<Cow<'_, str>, Found>,
     conventions: &[Convention],
     rules: &Rules,
@@ -294,7 +306,7 @@ fn count_lines(
 ) -> Option<Counted> {
     let (mut part, mut missing) = (Tallies::new(conventions), Vec::new());
     for line in lines {
-        let document: GoldLine<'_> = serde_json::from_slice(line).ok()?;
+        let document: GoldLine<'_> = serde_json::from_str(line).ok()?;
         let gold = document.gold.read(&document.text).ok()?;
         let mut reading: Option<Extraction> = None;
         match index.get(&document.id) {
@@ -302,7 +314,10 @@ fn count_lines(
                 if at.used.swap(true, Ordering::Relaxed) {
                     return None;
                 }
-                let line: FoundLine = serde_json::from_slice(&found[at.line.clone()]).ok()?;
+                let line: FoundLine<'_> = serde_json::from_str(&found[at.line.clone()]).ok()?;
+                if line.id != document.id {
+                    return None;
+                }
                 let extraction = line.extraction.unwrap_or_default().read(&document.text).ok()?;
                 if line.status == Status::Empty && !extraction.is_empty() {
                     return None;
@@ -353,4 +368,41 @@ pub(super) fn read_tags(path: &Path) -> anyhow::Result<Vec<Sentence>> {
     }
     sentences.retain(|sentence| !sentence.0.is_empty());
     Ok(sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_wherever_it_stands_and_however_it_is_written() {
+        for line in [
+            r#"{"id":"d1","status":"ok"}"#,
+            r#"{ "id" : "d1" }"#,
+            r#"{"status":"ok","id":"d1"}"#,
+            r#"{"id":"\u00641"}"#,
+        ] {
+            assert_eq!(id_of(line).as_deref(), Some("d1"), "{line}");
+        }
+        assert_eq!(id_of(r#"{"id":"d"#), None);
+        assert_eq!(id_of(r#"{"id":7}"#), None);
+    }
+
+    #[test]
+    fn a_line_that_names_two_documents_is_left_to_the_slow_way() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let gold = write("gold.jsonl", "{\"id\":\"a\",\"text\":\"Zo\u{eb}\",\"gold\":{\"entities\":[]}}\n");
+        let counted = |pred: &str| {
+            let pred = write("pred.jsonl", pred);
+            count(&gold, &pred, &[], &Rules::default(), Tokens::default()).map(|found| found.0.scores.documents)
+        };
+        assert_eq!(counted("{\"id\":\"a\",\"status\":\"empty\"}\n"), Some(1));
+        assert_eq!(counted("{\"id\":\"a\",\"status\":\"empty\",\"id\":\"b\"}\n"), None);
+        assert_eq!(counted("{\"id\":\"b\",\"status\":\"empty\"}\n"), None);
+    }
 }

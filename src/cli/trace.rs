@@ -6,6 +6,7 @@ mod sums;
 use super::{Common, Outcome, printed, usage};
 use crate::config::schema_file::read_schema;
 use crate::config::{Config, Plan};
+use crate::eval::errors::{Errors, entities};
 use crate::eval::{Mode, Rules, Scores, score};
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Cost, Document, Prediction, Status};
@@ -196,7 +197,7 @@ fn summed(args: &Sums, common: &Common) -> Result<Outcome> {
         None => None,
     };
     let mut stats = Stats::default();
-    let mut scores: BTreeMap<String, Scores> = BTreeMap::new();
+    let mut scores: Stages = BTreeMap::new();
     for trace in each_line::<Trace>(&args.traces)? {
         let trace = trace?;
         let document = match &mut shelf {
@@ -220,8 +221,12 @@ fn summed(args: &Sums, common: &Common) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Adds the scores of every stage of a document.
-fn scored(trace: &Trace, document: &Document, rules: &Rules, scores: &mut BTreeMap<String, Scores>) -> Result<()> {
+/// What every stage got right, and how its entities went wrong.
+type Stages = BTreeMap<String, (Scores, Errors)>;
+
+/// Adds every stage of a document.
+fn scored(trace: &Trace, document: &Document, rules: &Rules, stages: &mut Stages) -> Result<()> {
+    let gold = document.gold.clone().unwrap_or_default();
     let snapshots = trace.snapshots.iter().map(|at| (format!("{} {}", at.stage, at.round), &at.extraction, Status::Ok));
     for (name, extraction, status) in snapshots.chain([("outcome".to_owned(), &trace.extraction, trace.status)]) {
         let read = extraction.clone().read(&document.text);
@@ -230,9 +235,12 @@ fn scored(trace: &Trace, document: &Document, rules: &Rules, scores: &mut BTreeM
             Status::Ok | Status::Empty => Prediction::read(&trace.id, read, Cost::default()),
             failed => Prediction::failed(&trace.id, failed, "", Cost::default()),
         };
+        let errors = entities(&document.text, &gold, &prediction.extraction);
         let total = score(std::slice::from_ref(document), &[prediction], rules)?.total;
-        if scores.len() < 1000 || scores.contains_key(&name) {
-            *scores.entry(name).or_default() += &total;
+        if stages.len() < 1000 || stages.contains_key(&name) {
+            let stage = stages.entry(name).or_default();
+            stage.0 += &total;
+            stage.1 += &errors;
         }
     }
     Ok(())

@@ -1,19 +1,22 @@
 //! The verdict of a run: every system reads the test split, one scorer for all. 6. of the arrow.
 
+mod cost;
+mod files;
+
 use super::learn::Trained;
 use super::session::{self, Reporter, stage, weights_hash};
-use super::{Common, debate};
+use super::{Common, debate, distill};
 use crate::config::Plan;
 use crate::corpus::Splits;
 use crate::eval::analysis::{Analysis, Asked, Seen, analyse};
 use crate::eval::bootstrap::Resampling;
 use crate::eval::compare::{System, compare};
-use crate::eval::economics::{CostModel, OneOff, Price};
+use crate::eval::compat::spreads;
+use crate::eval::reliability::reliability;
 use crate::eval::{Comparison, Mode, Rules};
-use crate::filter::leaks;
-use crate::ie::record::ExtractionRecord;
+use crate::filter::{confidence, leaks};
 use crate::ie::{Document, Prediction, Status};
-use crate::report::{Fact, RunReport, Split, Stage, TrainingPoint, readings, stages};
+use crate::report::{Calibration, Card, Fact, Flow, RunReport, Split, Stage, TrainingPoint, readings, stages};
 use crate::store::{is_done, read_jsonl, read_predictions, write_atomic, write_jsonl, write_predictions};
 use crate::student::{Reader, Student};
 use crate::team::{Client, Protocol};
@@ -60,13 +63,15 @@ pub fn measure(
                 let traces_file = format!("predictions/{name}.traces.jsonl");
                 let wanted = stage(&format!("predict-{name}"), plan, &["team"], &[])?;
                 if is_done(out, &wanted) {
-                    traces.insert(name.clone(), read_jsonl(&out.join(&traces_file))?);
-                    read_predictions(&path, test)?
+                    let heard: Vec<Trace> = read_jsonl(&out.join(&traces_file))?;
+                    let predictions = heard.iter().zip(test).map(|(trace, document)| sure(trace, document)).collect();
+                    traces.insert(name.clone(), heard);
+                    predictions
                 } else {
                     reporter.say(&format!("verdict: {name} reads {} test documents", test.len()));
                     let (heard, _) = debate::traces(plan, protocol, client, test, common, reporter)?;
                     let predictions: Vec<Prediction> =
-                        heard.iter().zip(test).map(|(trace, document)| trace.prediction(document)).collect();
+                        heard.iter().zip(test).map(|(trace, document)| sure(trace, document)).collect();
                     write_jsonl(&out.join(&traces_file), &heard)?;
                     traces.insert(name.clone(), heard);
                     write_predictions(&path, &predictions, test)?;
@@ -87,6 +92,19 @@ pub fn measure(
     let rules = Rules::new(Mode::Strict, Some(plan.schema()));
     let comparison = compare(test, &systems, &reference, &rules, how).context("scoring the test split")?;
     Ok(Measured { comparison, failed, traces, systems })
+}
+
+/// The outcome of a debate, each item with how sure the team is of it.
+fn sure(trace: &Trace, document: &Document) -> Prediction {
+    let mut prediction = trace.prediction(document);
+    let found = &mut prediction.extraction;
+    let entities = found.entities.iter_mut().zip(&trace.entity_support);
+    entities.for_each(|(one, support)| one.confidence = confidence(support));
+    let relations = found.relations.iter_mut().zip(&trace.relation_support);
+    relations.for_each(|(one, support)| one.confidence = confidence(support));
+    let events = found.events.iter_mut().zip(&trace.event_support);
+    events.for_each(|(one, support)| one.confidence = confidence(support));
+    prediction
 }
 
 /// The team if it is measured, else the first system.
@@ -144,12 +162,14 @@ fn student_predictions(
 /// The run as its report tells it; also writes `results_<time>.json` and the samples.
 pub fn page(
     plan: &Plan,
+    weights: &Path,
     splits: &Splits,
     traces: &[Trace],
     measured: &Measured,
     trained: &Trained,
 ) -> Result<RunReport> {
     let config = plan.config();
+    let rules = Rules::new(Mode::Strict, Some(plan.schema()));
     let fact = |name: &str, value: String| Fact { name: name.into(), value };
     let split = |name: &str, documents: &[Document]| {
         let gold = || documents.iter().filter_map(|document| document.gold.as_ref());
@@ -174,6 +194,7 @@ pub fn page(
             fact("Training", format!("{} epochs, peak learning rate {}, {} examples a step", config.train.num_epochs, config.train.learning_rate, config.train.micro_batch_size * config.train.gradient_accumulation_steps)),
             fact("Filter", format!("entities from {}, relations from {}, mode {}", config.filter.threshold, config.filter.relation_threshold, config.filter.mode)),
             fact("Seed", config.seed.to_string()),
+            fact("Machine time", cost::machine_time(measured, trained)),
         ],
         corpus: vec![split("train", &splits.train), split("dev", &splits.dev), split("test", &splits.test)],
         stages,
@@ -187,13 +208,53 @@ pub fn page(
             "The best checkpoint was chosen on the dev split; nothing was chosen on the test split. Gold of the training split audits the filter and is never trained on.".into(),
             "Seconds of the team are those of its recorded calls, one after the other; seconds of the student are its share of a batch on this machine. They compare orders of magnitude, not machines.".into(),
         ],
-        cost: cost(plan, measured, traces),
+        cost: cost::cost(plan, measured, traces, trained),
         analysis: Some(analysis(plan, splits, traces, measured)),
+        spread: spreads(&splits.test, &measured.systems, &rules),
+        reliability: reliability(&splits.test, &measured.systems, &rules),
+        calibration: calibration(plan.output_dir()),
+        flows: flows(&config.team.protocol, traces, measured),
+        card: Some(card(plan, weights, trained)?),
     };
     let text = serde_json::to_string_pretty(&report)?;
     write_atomic(&plan.output_dir().join(crate::report::RUN_REPORT), text.as_bytes())?;
-    results(plan, &splits.test, measured)?;
+    files::write(plan, &splits.test, measured, &report)?;
     Ok(report)
+}
+
+/// What became of the team's conflicts, on the training split and on the test split.
+fn flows(team: &str, traces: &[Trace], measured: &Measured) -> Vec<Flow> {
+    let test = measured.traces.get(team).and_then(|traces| Flow::of(&format!("{team} on test"), traces));
+    Flow::of(&format!("{team} on train"), traces).into_iter().chain(test).collect()
+}
+
+/// What the filter learned, where it was fitted.
+fn calibration(out: &Path) -> Vec<Calibration> {
+    let manifest = std::fs::read_to_string(out.join("corpus/manifest.json")).ok();
+    manifest
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .map(|value| Calibration::read(&value))
+        .unwrap_or_default()
+}
+
+/// What the model card says beside figures.
+fn card(plan: &Plan, weights: &Path, trained: &Trained) -> Result<Card> {
+    let (out, schema) = (plan.output_dir(), plan.schema());
+    // The student is taught what its team reads.
+    let taught = |task: &str, labels: Vec<String>| {
+        let tasks = &plan.config().team.tasks;
+        if tasks.iter().any(|one| one == task) { labels } else { vec![] }
+    };
+    Ok(Card {
+        base_model: plan.config().base_model.clone(),
+        base_sha256: weights_hash(weights)?,
+        adapter_sha256: session::hash_of(&out.join("adapter/adapter_model.safetensors"))?,
+        corpus_sha256: session::hash_of(&distill::corpus_path(out))?,
+        conversations: trained.conversations as u64,
+        entities: taught("entities", schema.entities.iter().map(|one| one.label.clone()).collect()),
+        relations: taught("relations", schema.relations.iter().map(|one| one.label.clone()).collect()),
+        events: taught("events", schema.events.iter().map(|one| one.label.clone()).collect()),
+    })
 }
 
 /// Hard documents that the report shows.
@@ -217,6 +278,7 @@ fn analysis(plan: &Plan, splits: &Splits, traces: &[Trace], measured: &Measured)
         shown: vec![team, STUDENT],
         hardest: HARDEST,
         resampling: measured.comparison.resampling,
+        rules: Rules::new(Mode::Strict, Some(plan.schema())),
     };
     let mut all = debate.clone();
     all.extend(readings(test, &measured.systems));
@@ -225,26 +287,6 @@ fn analysis(plan: &Plan, splits: &Splits, traces: &[Trace], measured: &Measured)
     let is_stage = |name: &str| debate.iter().any(|(stage, _)| stage == name);
     found.subsets.iter_mut().for_each(|subset| subset.systems.retain(|one| !is_stage(&one.name)));
     found
-}
-
-/// Prices of the config: the team's by the token, the student's own machine for nothing; once, what
-/// the team took to label the training split. `None` where nobody named a price.
-fn cost(plan: &Plan, measured: &Measured, traces: &[Trace]) -> Option<CostModel> {
-    let price = plan.config().team.price?;
-    let of = |row: &crate::eval::compare::Row| {
-        let asks = Protocol::named(&row.name).is_some();
-        let [prompt, completion] = [price.prompt, price.completion].map(|one| if asks { one } else { 0.0 });
-        Price { system: row.name.clone(), prompt, completion, hour: 0.0 }
-    };
-    let spent = traces.iter().fold(crate::ie::Cost::default(), |sum, trace| sum.plus(trace.cost()));
-    let tokens = spent.prompt_tokens.zip(spent.completion_tokens);
-    let amount = |(read, written): (u64, u64)| (read as f64 * price.prompt + written as f64 * price.completion) / 1e6;
-    let what = "the team's answers about the training split; no machine is priced".to_string();
-    Some(CostModel {
-        currency: String::new(),
-        prices: measured.comparison.systems.iter().map(of).collect(),
-        once: tokens.map(|tokens| OneOff { what, amount: amount(tokens) }).into_iter().collect(),
-    })
 }
 
 fn debated(name: &str, traces: &[Trace]) -> Stage {
@@ -279,29 +321,30 @@ fn debated(name: &str, traces: &[Trace]) -> Stage {
     Stage { name: name.into(), documents: traces.len() as u64, calls: cost.calls, tokens, conflicts, kept, dropped }
 }
 
-/// `results_<time>.json` and `samples_<system>_<time>.jsonl`, once per verdict: a second call with
-/// the same outcome adds none.
-fn results(plan: &Plan, test: &[Document], measured: &Measured) -> Result<()> {
-    let out = plan.output_dir();
-    let text = format!("{:#}\n", serde_json::to_value(&measured.comparison)?);
-    let earlier = std::fs::read_dir(out)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut earlier =
-        earlier.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("results_")));
-    if earlier.any(|path| std::fs::read_to_string(path).is_ok_and(|found| found == text)) {
-        return Ok(());
-    }
-    let stamp = session::stamp();
-    for row in &measured.comparison.systems {
-        let predictions = read_predictions(&out.join(format!("predictions/{}.jsonl", row.name)), test)?;
-        let sample = |(document, prediction): (&Document, &Prediction)| {
-            serde_json::json!({
-                "id": document.id, "text": document.text, "status": prediction.status, "error": prediction.error,
-                "gold": document.gold.as_ref().map(|gold| ExtractionRecord::of(gold, &document.text)),
-                "extraction": ExtractionRecord::of(&prediction.extraction, &document.text),
-            })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ie::record::{EntityRecord, ExtractionRecord};
+    use crate::trace::Support;
+
+    #[test]
+    fn a_team_is_as_sure_as_its_votes_and_a_failed_reading_of_nothing() {
+        let document = Document::new("d", "Ann left");
+        let entity = EntityRecord {
+            label: "PER".into(),
+            text: "Ann".into(),
+            start: Some(0),
+            end: Some(3),
+            confidence: None,
+            confidence_source: None,
         };
-        let samples: Vec<serde_json::Value> = test.iter().zip(&predictions).map(sample).collect();
-        write_jsonl(&out.join(format!("samples_{}_{stamp}.jsonl", row.name)), &samples)?;
+        let extraction = ExtractionRecord { entities: vec![entity], ..ExtractionRecord::default() };
+        let support = serde_json::json!({"votes": 1, "voters": 2, "logprob": null, "judged": false});
+        let support: Vec<Support> = vec![serde_json::from_value(support).unwrap()];
+        let trace = Trace { extraction, entity_support: support, status: Status::Ok, ..Trace::opened("d", "aeio") };
+        let found = sure(&trace, &document);
+        assert_eq!(found.extraction.entities[0].confidence.map(|one| one.value()), Some(0.5));
+        let failed = sure(&Trace { status: Status::Failed, ..trace }, &document);
+        assert!(failed.extraction.is_empty() && failed.status == Status::Failed);
     }
-    Ok(write_atomic(&out.join(format!("results_{stamp}.json")), text.as_bytes())?)
 }

@@ -1,6 +1,7 @@
 //! The experiment file, section by section: each key with its unit, its default and its price.
 
 use super::LoraSection;
+use super::PricesSection;
 use super::cooperkgc::CooperkgcSection;
 use super::demonstrations::DemonstrationsSection;
 use super::training::TrainSection;
@@ -38,6 +39,9 @@ pub struct Config {
     /// How systems are measured.
     #[serde(default)]
     pub eval: EvalSection,
+    /// What this machine costs.
+    #[serde(default)]
+    pub prices: PricesSection,
 }
 
 /// Documents and schema.

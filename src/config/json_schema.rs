@@ -23,7 +23,7 @@ const CHOICES: [(&str, &[&str]); 11] = [
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 25] = [
+const RANGES: [(&str, f64, Option<f64>); 26] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
@@ -49,6 +49,7 @@ const RANGES: [(&str, f64, Option<f64>); 25] = [
     ("train.save_steps", 1.0, None),
     ("eval.max_new_tokens", 1.0, None),
     ("eval.lanes", 1.0, None),
+    ("prices.machine_hour", 0.0, None),
 ];
 
 /// The schema, as JSON Schema 2020-12. Keys stand in the order of the sections.
@@ -180,7 +181,7 @@ mod tests {
         assert!(!text.contains(":null") && !text.contains("\"null\""), "TOML knows no null");
         let defined = schema["$defs"].as_object().unwrap().values().filter(|one| one.get("properties").is_some());
         let sections: Vec<&Value> = defined.chain([&schema]).collect();
-        assert_eq!(sections.len(), 11);
+        assert_eq!(sections.len(), 12);
         for section in sections {
             assert_eq!(section["additionalProperties"], Value::Bool(false));
             for (key, property) in properties(section) {

@@ -7,6 +7,7 @@ mod file;
 mod json_schema;
 mod lora;
 mod plan;
+mod prices;
 pub mod schema_file;
 mod servers;
 mod training;
@@ -17,4 +18,5 @@ pub use file::{Config, DataSection, EvalSection, FilterSection, PriceSection, Te
 pub use json_schema::{json_schema, keys};
 pub use lora::{LoraSection, TARGETS, TargetModules};
 pub use plan::{ConfigError, Mode, Plan};
+pub use prices::PricesSection;
 pub use training::TrainSection;

@@ -96,6 +96,7 @@ impl Plan {
         within("team.temperature", team.temperature, 0.0, 2.0)?;
         within("team.frequency_penalty", team.frequency_penalty, -2.0, 2.0)?;
         lora.check()?;
+        config.prices.check()?;
         for (key, value) in [
             ("eval.max_new_tokens", eval.max_new_tokens),
             ("eval.lanes", eval.lanes),

@@ -17,7 +17,7 @@
 //! was not found equals nothing.
 
 use super::counts::{Counts, Scores};
-use crate::ie::{Event, Extraction, Schema, Span};
+use crate::ie::{Entity, Event, Extraction, Relation, Schema, Span};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -98,7 +98,7 @@ impl Rules {
 /// Where an item stands. What was not found keeps its words, so that repeating it is a duplicate
 /// too, but it never counts as right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place<'a> {
+pub(super) enum Place<'a> {
     /// The key has no place here; equal on both sides.
     Unused,
     At(Span),
@@ -115,13 +115,13 @@ fn place<'a>(span: Option<Span>, surface: &'a str, text: &str) -> Place<'a> {
 /// The identity of an item: its places and its words, in the order of the table above. Nothing is
 /// copied: a million documents are scored without an allocation for each of their items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a> {
-    places: [Place<'a>; 2],
-    words: [&'a str; 3],
+pub(super) struct Key<'a> {
+    pub(super) places: [Place<'a>; 2],
+    pub(super) words: [&'a str; 3],
 }
 
 impl Key<'_> {
-    fn is_found(&self) -> bool {
+    pub(super) fn is_found(&self) -> bool {
         !self.places.iter().any(|place| matches!(place, Place::Nowhere(_)))
     }
 }
@@ -131,9 +131,32 @@ fn key<'a>(places: [Place<'a>; 2], words: [&'a str; 3]) -> Key<'a> {
     Key { places, words }
 }
 
+/// The strict key of a mention.
+pub(super) fn entity_key<'a>(entity: &'a Entity, text: &str) -> Key<'a> {
+    key([place(entity.span, &entity.text, text), Place::Unused], [&entity.label, "", ""])
+}
+
+/// The strict key of a relation; its ends in a fixed order where it has no direction.
+pub(super) fn relation_key<'a>(
+    extraction: &'a Extraction,
+    relation: &'a Relation,
+    text: &str,
+    rules: &Rules,
+) -> Key<'a> {
+    let end = |at: usize| match extraction.entities.get(at) {
+        Some(entity) => (place(entity.span, &entity.text, text), entity.label.as_str()),
+        None => (Place::Nowhere(""), ""),
+    };
+    let mut ends = [end(relation.head), end(relation.tail)];
+    if rules.symmetric.contains(&relation.label) {
+        ends.sort();
+    }
+    key(ends.map(|(place, _)| place), [&relation.label, ends[0].1, ends[1].1])
+}
+
 /// Keys of one kind in one extraction, each with the label that it is listed under; sorted, and
 /// each key once, by [`settled`].
-type Keys<'a> = Vec<(Key<'a>, &'a str)>;
+pub(super) type Keys<'a> = Vec<(Key<'a>, &'a str)>;
 
 /// Sorts keys and collapses equal ones; the smallest label keeps the line. Returns how many went.
 fn settled(keys: &mut Keys<'_>) -> u64 {
@@ -145,20 +168,20 @@ fn settled(keys: &mut Keys<'_>) -> u64 {
 
 /// The keys of one extraction.
 #[derive(Default)]
-struct Keyed<'a> {
-    entities: Keys<'a>,
-    relations: Keys<'a>,
+pub(super) struct Keyed<'a> {
+    pub(super) entities: Keys<'a>,
+    pub(super) relations: Keys<'a>,
     relations_boundaries: Keys<'a>,
     trigger_identification: Keys<'a>,
-    trigger_classification: Keys<'a>,
+    pub(super) trigger_classification: Keys<'a>,
     argument_identification: Keys<'a>,
-    argument_classification: Keys<'a>,
+    pub(super) argument_classification: Keys<'a>,
     /// Items whose full content had been given before.
     duplicates: u64,
 }
 
 impl<'a> Keyed<'a> {
-    fn of(extraction: &'a Extraction, text: &str, rules: &Rules) -> Keyed<'a> {
+    pub(super) fn of(extraction: &'a Extraction, text: &str, rules: &Rules) -> Keyed<'a> {
         let mut keyed = Keyed::default();
         keyed.read_entities(extraction, text, rules);
         if !extraction.relations.is_empty() {
@@ -173,8 +196,7 @@ impl<'a> Keyed<'a> {
     fn read_entities(&mut self, extraction: &'a Extraction, text: &str, rules: &Rules) {
         self.entities.reserve_exact(extraction.entities.len());
         for entity in &extraction.entities {
-            let at = place(entity.span, &entity.text, text);
-            self.entities.push((key([at, Place::Unused], [&entity.label, "", ""]), &entity.label));
+            self.entities.push((entity_key(entity, text), &entity.label));
         }
         self.duplicates += settled(&mut self.entities);
         if rules.mode == Mode::Boundaries {
@@ -186,19 +208,11 @@ impl<'a> Keyed<'a> {
     }
 
     fn read_relations(&mut self, extraction: &'a Extraction, text: &str, rules: &Rules) {
-        let end = |at: usize| match extraction.entities.get(at) {
-            Some(entity) => (place(entity.span, &entity.text, text), entity.label.as_str()),
-            None => (Place::Nowhere(""), ""),
-        };
         for relation in &extraction.relations {
             let label = relation.label.as_str();
-            let mut ends = [end(relation.head), end(relation.tail)];
-            if rules.symmetric.contains(label) {
-                ends.sort();
-            }
-            let places = ends.map(|(place, _)| place);
-            self.relations_boundaries.push((key(places, [label, "", ""]), label));
-            self.relations.push((key(places, [label, ends[0].1, ends[1].1]), label));
+            let strict = relation_key(extraction, relation, text, rules);
+            self.relations_boundaries.push((key(strict.places, [label, "", ""]), label));
+            self.relations.push((strict, label));
         }
         settled(&mut self.relations_boundaries);
         self.duplicates += settled(&mut self.relations);
@@ -266,6 +280,16 @@ pub(super) fn align_into(
     events.argument_classification += &matched(&gold.argument_classification, &pred.argument_classification, None);
     scores.duplicates.gold += gold.duplicates;
     scores.duplicates.pred += pred.duplicates;
+}
+
+/// Counts the mentions of one document by their spans alone.
+pub(super) fn boundaries(text: &str, gold: &Extraction, predicted: &Extraction) -> Counts {
+    let rules = Rules { mode: Mode::Boundaries, ..Rules::default() };
+    let mut keyed = [Keyed::default(), Keyed::default()];
+    for (keyed, of) in keyed.iter_mut().zip([gold, predicted]) {
+        keyed.read_entities(of, text, &rules);
+    }
+    matched(&keyed[0].entities, &keyed[1].entities, None)
 }
 
 /// Matches two sorted sets of keys; a hit and a miss are listed under the gold label.

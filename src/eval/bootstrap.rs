@@ -106,14 +106,7 @@ impl Draws {
     pub fn f1(&self, set: usize) -> Option<Interval> {
         let f1 = self.points[set].filter(|_| self.documents > 1)?;
         let error = self.error(self.counted[set], self.replicates[set].iter().copied());
-        if error == 0.0 || f1 <= 0.0 || f1 >= 1.0 {
-            let unseen = unseen(self.counted[set]);
-            return Some(Interval { low: (f1 - unseen).max(0.0), high: (f1 + unseen).min(1.0) });
-        }
-        let logit = (f1 / (1.0 - f1)).ln();
-        let reach = t975(self.counted[set] as f64 - 1.0) * error / (f1 * (1.0 - f1));
-        let back = |logit: f64| 1.0 / (1.0 + (-logit).exp());
-        Some(Interval { low: back(logit - reach), high: back(logit + reach) })
+        Some(around(f1, error, self.counted[set]))
     }
 
     /// The interval of `F1(a) - F1(b)`; `None` as for [`Draws::f1`].
@@ -142,6 +135,18 @@ impl Draws {
         let error = (squares / (count - 1.0) * counted as f64 / (counted as f64 - 1.0)).sqrt();
         if error < 1e-12 { 0.0 } else { error }
     }
+}
+
+/// The interval of an F1 with this standard error, which rests on so many documents.
+pub(super) fn around(f1: f64, error: f64, documents: usize) -> Interval {
+    if error == 0.0 || f1 <= 0.0 || f1 >= 1.0 {
+        let unseen = unseen(documents);
+        return Interval { low: (f1 - unseen).max(0.0), high: (f1 + unseen).min(1.0) };
+    }
+    let logit = (f1 / (1.0 - f1)).ln();
+    let reach = t975(documents as f64 - 1.0) * error / (f1 * (1.0 - f1));
+    let back = |logit: f64| 1.0 / (1.0 + (-logit).exp());
+    Interval { low: back(logit - reach), high: back(logit + reach) }
 }
 
 fn total(set: &[Counts]) -> Counts {

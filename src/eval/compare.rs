@@ -8,9 +8,10 @@ use super::economics::Spent;
 use super::score::{ScoreError, Scored, score};
 use super::seeds::{Seeds, groups};
 use super::table;
-use super::verdict::{DELTA, Measure, Question, Tested, correct};
+use super::verdict::{DELTA, Measure, Question, Tested, correct, linear_f1};
 use crate::ie::{Document, Extractor, Prediction};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A system's name and what it predicted.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +83,9 @@ pub struct Row {
     pub entities_interval: Option<Interval>,
     /// 95 % interval of the strict relation F1.
     pub relations_interval: Option<Interval>,
+    /// 95 % intervals of the F1 of single types, linearised; a type without one is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub type_intervals: BTreeMap<Measure, BTreeMap<String, Interval>>,
     /// Entity F1 against the reference; `None` for the reference itself and where F1 says nothing.
     pub entities_difference: Option<Difference>,
     /// Strict relation F1 against the reference.
@@ -280,6 +284,20 @@ fn each(scored: &Scored, measure: Measure) -> Vec<Counts> {
     scored.documents.iter().map(|one| measure.counts(one)).collect()
 }
 
+fn each_of_type(scored: &Scored, measure: Measure, label: &String) -> Vec<Counts> {
+    let one = |scores: &Scores| measure.types(scores).and_then(|types| types.get(label).copied());
+    scored.documents.iter().map(|scores| one(scores).unwrap_or_default()).collect()
+}
+
+fn type_intervals(own: &Scored, sample: &Sample) -> BTreeMap<Measure, BTreeMap<String, Interval>> {
+    let of = |measure: Measure| {
+        let labels = measure.types(&own.total).into_iter().flat_map(|types| types.keys());
+        let each = labels.filter_map(|label| Some((label.clone(), linear_f1(&each_of_type(own, measure, label))?)));
+        (measure, each.collect::<BTreeMap<_, _>>())
+    };
+    sample.measures.iter().map(|measure| of(*measure)).filter(|(_, of)| !of.is_empty()).collect()
+}
+
 fn tests(scored: &[Scored], sample: &Sample, at: usize, base: usize, how: Resampling, delta: f64) -> Vec<Tested> {
     let (own, reference) = (&scored[at], &scored[base]);
     let together = sample.measures.iter().filter_map(|&measure| {
@@ -293,11 +311,7 @@ fn tests(scored: &[Scored], sample: &Sample, at: usize, base: usize, how: Resamp
     };
     let by_type = sample.measures.iter().flat_map(|&measure| {
         labels(measure).into_iter().filter_map(move |label| {
-            let of = |scored: &Scored| -> Vec<Counts> {
-                let one = |scores: &Scores| measure.types(scores).and_then(|types| types.get(label).copied());
-                scored.documents.iter().map(|scores| one(scores).unwrap_or_default()).collect()
-            };
-            let [own, reference] = [own, reference].map(of);
+            let [own, reference] = [own, reference].map(|one| each_of_type(one, measure, label));
             // A type that neither finds tells nothing.
             let found = [&own, &reference].iter().any(|set| set.iter().any(|counts| counts.tp > 0));
             found
@@ -317,6 +331,7 @@ fn row(system: &System, own: &Scored, sample: &Sample, at: usize, tests: Vec<Tes
         scores: own.total.clone(),
         entities_interval: sample.interval(at, Measure::Entities),
         relations_interval: sample.interval(at, Measure::Relations),
+        type_intervals: type_intervals(own, sample),
         entities_difference: difference(Measure::Entities),
         relations_difference: difference(Measure::Relations),
         calls: system.predictions.iter().map(|one| one.cost.calls).sum(),

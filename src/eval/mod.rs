@@ -5,7 +5,8 @@
 //!
 //! [`score()`] counts, [`bootstrap`] says how far the sample can be trusted, [`compare()`] puts
 //! systems side by side with what [`verdict`] can say of each, [`mod@errors`] and [`analysis`] show what
-//! they get wrong, [`economics`] what they take, [`seeds`] what is left over several trainings. Deliberately absent: files, clocks, any system by name.
+//! they get wrong, [`reliability`] whether their confidences hold, [`economics`] what they take, [`seeds`]
+//! what is left over several trainings. Deliberately absent: files, clocks, any system by name.
 
 mod align;
 pub mod analysis;
@@ -18,6 +19,7 @@ mod distribution;
 pub mod economics;
 pub mod errors;
 pub mod randomisation;
+pub mod reliability;
 mod score;
 pub mod seeds;
 pub mod table;

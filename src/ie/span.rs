@@ -69,6 +69,10 @@ impl Span {
         if start >= end {
             return Err(SpanError::Empty { start, end });
         }
+        // Up to here a byte is a character: most texts, and nothing to count.
+        if text.as_bytes().get(..end).is_some_and(<[u8]>::is_ascii) {
+            return Ok(Span { start, end });
+        }
         let mut at = text.char_indices().map(|(byte, _)| byte).chain([text.len()]);
         let outside = || SpanError::Outside { end, length: text.chars().count() };
         let first = at.nth(start).ok_or_else(outside)?;
@@ -133,6 +137,17 @@ mod tests {
             assert_eq!((span.range(), span.slice(text)), (bytes, words));
             assert_eq!(span.to_code_points(text), points);
         }
+    }
+
+    #[test]
+    fn a_span_before_the_first_wide_character_is_that_of_a_count() {
+        let text = "Ann met Zoë";
+        for (start, end) in [(0, 3), (8, 10), (8, 11), (10, 11)] {
+            let counted: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+            let span = Span::from_code_points(text, start, end).unwrap();
+            assert_eq!(span.range(), counted[start]..counted[end]);
+        }
+        assert!(matches!(Span::from_code_points("Ann", 0, 4), Err(SpanError::Outside { .. })));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::number::count;
 use super::svg::escape;
-use crate::eval::analysis::{Analysis, Hard};
+use crate::eval::analysis::{Analysis, Hard, Link};
 use crate::ie::record::EntityRecord;
 use std::collections::BTreeSet;
 
@@ -13,16 +13,18 @@ pub fn hardest(analysis: &Analysis) -> String {
 }
 
 fn document(hard: &Hard, open: bool) -> String {
-    let by = hard.answers.iter().map(|one| format!("{}: {}", one.system, count(one.errors.total())));
+    let by = hard.answers.iter().map(|one| format!("{}: {}", one.system, count(one.mistakes())));
     let gold = keys(&hard.gold);
-    let mut columns = reading("Gold", "", &hard.text, &hard.gold, |_| "gold", &[]);
+    let mut columns =
+        column(reading("Gold", "", &hard.text, &hard.gold, |_| "gold", &[]), &hard.gold_relations, "gold");
     for answer in &hard.answers {
         let given = keys(&answer.entities);
         // A wrong type is marked where it stands; missed is what has no answer on its span.
         let placed = |gold: &EntityRecord| given.iter().any(|one| (one.0, one.1) == (gold.start, gold.end));
         let missed: Vec<&EntityRecord> = hard.gold.iter().filter(|one| !placed(one)).collect();
         let right = |one: &EntityRecord| if gold.contains(&key(one)) { "right" } else { "wrong" };
-        columns += &reading(&answer.system, &told(answer), &hard.text, &answer.entities, right, &missed);
+        let marked = reading(&answer.system, &told(answer), &hard.text, &answer.entities, right, &missed);
+        columns += &column(marked, &answer.relations, "right");
     }
     let cut = match hard.cut {
         0 => String::new(),
@@ -36,6 +38,18 @@ fn document(hard: &Hard, open: bool) -> String {
     )
 }
 
+/// The marked text with the relations beneath it; `class` is that of a right one.
+fn column(marked: String, relations: &[Link], class: &str) -> String {
+    let line = |one: &Link| {
+        let class = if one.right { class } else { "wrong" };
+        let (label, head, tail) = (escape(&one.label), escape(&one.head), escape(&one.tail));
+        format!("<li><mark class=\"{class}\">{head} → {tail}<small>{label}</small></mark></li>")
+    };
+    let lines = relations.iter().map(line).collect::<String>();
+    let lines = if lines.is_empty() { lines } else { format!("<ul>{lines}</ul>") };
+    format!("<div>{marked}{lines}</div>")
+}
+
 /// `2 right, 1 boundary, 1 missing`.
 fn told(answer: &crate::eval::analysis::Answer) -> String {
     let errors = &answer.errors;
@@ -45,6 +59,7 @@ fn told(answer: &crate::eval::analysis::Answer) -> String {
         (errors.boundary, "boundary"),
         (errors.missing, "missing"),
         (errors.spurious, "spurious"),
+        (answer.wrong_relations, "wrong or missed relations"),
     ];
     let some = kinds.into_iter().filter(|(number, _)| *number > 0);
     some.map(|(number, what)| format!("{} {what}", count(number))).collect::<Vec<_>>().join(", ")
@@ -95,7 +110,7 @@ fn reading(
     }
     let beside = if beside.is_empty() { beside } else { format!("<ul>{beside}</ul>") };
     let told = if told.is_empty() { String::new() } else { format!(" <span class=\"quiet\">{}</span>", escape(told)) };
-    format!("<div><h3>{}{told}</h3><p>{marked}</p>{beside}</div>", escape(name))
+    format!("<h3>{}{told}</h3><p>{marked}</p>{beside}", escape(name))
 }
 
 #[cfg(test)]

@@ -4,9 +4,14 @@ use super::number::{count, factor_digits, interval, percent, times};
 use super::run::RunReport;
 use super::svg::{self, escape};
 use super::tables::{self, Table};
-use super::{error_tables, hardest, verdict_tables};
+use super::{error_tables, hardest, spread_tables, verdict_tables};
+use crate::eval::verdict::Measure;
 
 const STYLE: &str = include_str!("page.css");
+/// Tables with more columns are set tighter.
+const WIDE: usize = 8;
+/// Debates that are drawn, by the ids of their plots.
+const FLOWS: [&str; 2] = ["plot-flow", "plot-flow-2"];
 const SORTING: &str = include_str!("sort.js");
 
 /// The report as one HTML page.
@@ -17,12 +22,15 @@ pub fn html(report: &RunReport) -> String {
     let notes = report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect::<String>();
     section(&mut body, "notes", "Before you believe a number", &wrapped("<ul>", &notes, "</ul>"));
     verdict(&mut body, report);
+    conventions(&mut body, report);
     economics(&mut body, report);
     by_type(&mut body, report);
     errors(&mut body, report);
     unseen(&mut body, report);
     hard(&mut body, report);
+    sure(&mut body, report);
     training(&mut body, report);
+    debate(&mut body, report);
     corpus(&mut body, report);
     configuration(&mut body, report);
     format!(
@@ -113,6 +121,35 @@ fn verdict(out: &mut String, report: &RunReport) {
     section(out, "verdict", "What the sample can say", &parts);
 }
 
+/// The main figure beside what others would print.
+fn conventions(out: &mut String, report: &RunReport) {
+    let mut parts = spread_tables::spread(report).map(|one| table(&one)).unwrap_or_default();
+    let all: String = spread_tables::conventions(report).iter().map(table).collect();
+    parts += &wrapped("<details class=\"hard\"><summary>Every convention</summary>", &all, "</details>");
+    section(out, "conventions", "Under other conventions", &parts);
+}
+
+/// Whether confidences hold.
+fn sure(out: &mut String, report: &RunReport) {
+    let caption = "Share of right items over confidence; on the dashed diagonal both agree, below it the system is too \
+                   sure. A larger dot stands for more items.";
+    let said = tables::reliability(report).map(|one| table(&one)).unwrap_or_default();
+    section(out, "sure", "How sure the answers are", &beside(&figure(svg::reliability(report), caption), &said));
+}
+
+/// What debating changed, and how conflicts ended.
+fn debate(out: &mut String, report: &RunReport) {
+    let rounds = report.analysis.as_ref().and_then(|analysis| svg::rounds(analysis, &report.team));
+    let caption = "F1 of what the team would have answered after each stage of its debate on the test documents.";
+    let flows: Vec<String> = (report.flows.iter().take(FLOWS.len()).zip(FLOWS))
+        .map(|(flow, id)| figure(Some(svg::flow(flow, id)), &format!("What became of the conflicts: {}.", flow.name)))
+        .collect();
+    let [first, second] = [0, 1].map(|at| flows.get(at).map_or("", String::as_str));
+    let mut parts = beside(first, second) + &figure(rounds, caption);
+    parts += &tables::flows(report).map(|one| table(&one)).unwrap_or_default();
+    section(out, "debate", "What the debate did", &parts);
+}
+
 fn economics(out: &mut String, report: &RunReport) {
     let parts = report.economics().map(|found| table(&verdict_tables::usage(&found))).unwrap_or_default();
     section(out, "economics", "What it is worth", &parts);
@@ -127,8 +164,14 @@ fn errors(out: &mut String, report: &RunReport) {
             .map(|one| table(&one))
             .unwrap_or_default(),
     );
-    let tables =
-        [error_tables::errors(analysis), error_tables::transitions(analysis), error_tables::transition_kinds(analysis)];
+    let tables = [
+        error_tables::errors(analysis),
+        error_tables::measured(analysis, Measure::Relations),
+        error_tables::measured(analysis, Measure::Triggers),
+        error_tables::measured(analysis, Measure::Arguments),
+        error_tables::transitions(analysis),
+        error_tables::transition_kinds(analysis),
+    ];
     parts += &tables.iter().flatten().map(table).collect::<String>();
     section(out, "errors-made", "What goes wrong", &parts);
 }
@@ -161,10 +204,12 @@ fn corpus(out: &mut String, report: &RunReport) {
 fn by_type(out: &mut String, report: &RunReport) {
     let types = tables::types(report);
     let plot = svg::bars(&types);
-    let caption = "F1 by entity type, most frequent type first. A type with few gold items moves by chance.";
+    let caption = "F1 by entity type, most frequent type first; whiskers are 95 % intervals. A type with few gold items \
+                   moves by chance.";
     let scores = tables::by_type(report).map(|one| table(&one)).unwrap_or_default();
-    let parts = beside(&figure(plot, caption), &scores);
-    section(out, "types", "By type", &parts);
+    let kept = "Items of a type that the student was taught, and F1 on it; whiskers are 95 % intervals.";
+    let plots = beside(&figure(plot, caption), &figure(svg::cases(report), kept));
+    section(out, "types", "By type", &(plots + &scores));
 }
 
 fn configuration(out: &mut String, report: &RunReport) {
@@ -211,8 +256,9 @@ fn table(of: &Table) -> String {
         format!("<tr>{}</tr>\n", cells.iter().enumerate().map(cell).collect::<String>())
     };
     let rows = of.rows.iter().map(row).collect::<String>();
+    let class = if of.head.len() > WIDE { " class=\"wide\"" } else { "" };
     format!(
-        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table>\n<caption id=\"caption-{id}\"><span>{}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
+        "<div class=\"scroll\" role=\"region\" aria-labelledby=\"caption-{id}\" tabindex=\"0\"><table{class}>\n<caption id=\"caption-{id}\"><span>{}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
         escape(&of.caption)
     )
 }

@@ -2,7 +2,8 @@
 
 use super::run::RunReport;
 use super::tables::{self, Table};
-use super::{error_tables, verdict_tables};
+use super::{error_tables, spread_tables, verdict_tables};
+use crate::eval::verdict::Measure;
 
 /// The report as Markdown.
 pub fn markdown(report: &RunReport) -> String {
@@ -10,9 +11,7 @@ pub fn markdown(report: &RunReport) -> String {
     if let Some(comparison) = &report.comparison {
         section(&mut out, "Student and team", &[tables::scores(comparison)]);
         out += "\n";
-        for verdict in tables::verdicts(comparison) {
-            out += &format!("- {}\n", text(&verdict));
-        }
+        listed(&mut out, &tables::verdicts(comparison));
         let tables: Vec<Table> =
             [tables::spending(comparison, report.cost.as_ref())].into_iter().chain(tables::once(report)).collect();
         section(&mut out, "What a document takes", &tables);
@@ -26,22 +25,22 @@ pub fn markdown(report: &RunReport) -> String {
         if !cautions.is_empty() {
             out += "\n";
         }
-        for caution in cautions {
-            out += &format!("- {}\n", text(&caution));
-        }
+        listed(&mut out, &cautions);
+        section(&mut out, "Under other conventions", &Vec::from_iter(spread_tables::spread(report)));
         let usage: Vec<Table> = report.economics().iter().map(verdict_tables::usage).collect();
         section(&mut out, "What it is worth", &usage);
     }
     if !report.notes.is_empty() {
         out += "\n## Before you believe a number\n\n";
-        for note in &report.notes {
-            out += &format!("- {}\n", text(note));
-        }
+        listed(&mut out, &report.notes);
     }
     section(&mut out, "By type", &Vec::from_iter(tables::by_type(report)));
     if let Some(analysis) = &report.analysis {
         let wrong = [
             error_tables::errors(analysis),
+            error_tables::measured(analysis, Measure::Relations),
+            error_tables::measured(analysis, Measure::Triggers),
+            error_tables::measured(analysis, Measure::Arguments),
             error_tables::confusions(analysis, &[&report.team, &report.student]),
             error_tables::transitions(analysis),
             error_tables::transition_kinds(analysis),
@@ -50,11 +49,13 @@ pub fn markdown(report: &RunReport) -> String {
         section(&mut out, "What training did not show", &Vec::from_iter(error_tables::subsets(analysis)));
         section(&mut out, "The hardest documents", &Vec::from_iter(error_tables::hardest(analysis)));
     }
+    section(&mut out, "How sure the answers are", &Vec::from_iter(tables::reliability(report)));
     training(&mut out, report);
     let made: Vec<Table> = tables::corpus(report)
         .into_iter()
         .chain(tables::stages(report))
         .chain(tables::kept_and_dropped(report))
+        .chain(tables::flows(report))
         .collect();
     section(&mut out, "How the corpus was made", &made);
     if !report.config.is_empty() || !report.hardware.is_empty() {
@@ -75,14 +76,15 @@ fn training(out: &mut String, report: &RunReport) {
     }
 }
 
-fn section(out: &mut String, name: &str, tables: &[Table]) {
+/// A section of tables; nothing without any.
+pub(super) fn section(out: &mut String, name: &str, tables: &[Table]) {
     if tables.is_empty() {
         return;
     }
     *out += &format!("\n## {name}\n");
     for table in tables {
         *out += &format!("\n{}\n\n", text(&table.caption));
-        *out += &line(&table.head.iter().map(|one| one.to_string()).collect::<Vec<_>>());
+        *out += &line(&table.head.iter().map(|one| text(one)).collect::<Vec<_>>());
         let rule = |at: usize| if at == 0 { "---" } else { "---:" }.to_string();
         *out += &line(&(0..table.head.len()).map(rule).collect::<Vec<_>>());
         for row in &table.rows {
@@ -95,8 +97,15 @@ fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// Sentences as a list.
+pub(super) fn listed(out: &mut String, said: &[String]) {
+    for one in said {
+        *out += &format!("- {}\n", text(one));
+    }
+}
+
 /// Text that Markdown takes literally and on one line: names and labels come from outside.
-fn text(raw: &str) -> String {
+pub(super) fn text(raw: &str) -> String {
     let mut out = String::new();
     for c in raw.chars() {
         match c {

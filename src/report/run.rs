@@ -1,9 +1,14 @@
 //! Everything a page needs to know of a run, as one value that serialises.
 
+use super::calibration::Calibration;
+use super::card::Card;
+use super::flow::Flow;
 use crate::eval::Comparison;
 use crate::eval::analysis::Analysis;
 use crate::eval::compare::Row;
+use crate::eval::compat::SystemSpread;
 use crate::eval::economics::{CostModel, Economics};
+use crate::eval::reliability::Reliability;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,6 +51,21 @@ pub struct RunReport {
     /// Where the systems and the stages of the debate go wrong; absent until that was looked into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Analysis>,
+    /// The main figures of every system, and how far the published conventions lie apart on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spread: Vec<SystemSpread>,
+    /// Whether the confidences of the systems hold on the test split.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reliability: Vec<Reliability>,
+    /// What the filter learned of the team's confidences, where it was fitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibration: Vec<Calibration>,
+    /// What became of the conflicts of each debate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+    /// What the student's model card says beside the figures; absent if there is no adapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<Card>,
 }
 
 /// A named value, as shown.

@@ -5,7 +5,8 @@ use super::run::RunReport;
 use crate::eval::compare::{Difference, Row, Verdict};
 use crate::eval::economics::CostModel;
 use crate::eval::table::{NOTHING, plain};
-use crate::eval::{Comparison, Counts};
+use crate::eval::verdict::Measure;
+use crate::eval::{Comparison, Counts, Interval};
 use std::collections::BTreeMap;
 
 /// A table: the first column names the row, the others are numbers or short words.
@@ -16,9 +17,14 @@ pub struct Table {
     /// What it shows, in one sentence.
     pub caption: String,
     /// Column names.
-    pub head: Vec<&'static str>,
+    pub head: Vec<String>,
     /// Cells, as many as `head` in every row.
     pub rows: Vec<Vec<String>>,
+}
+
+/// Column names.
+pub fn names(of: &[&str]) -> Vec<String> {
+    of.iter().map(|name| name.to_string()).collect()
 }
 
 /// Scores of every system.
@@ -44,7 +50,7 @@ pub fn scores(comparison: &Comparison) -> Table {
             count(comparison.resampling.replicates as u64),
             comparison.reference
         ),
-        head: vec!["System", "NER F1", "P", "R", "NER Δ", "RE F1", "RE Δ", "Failed"],
+        head: names(&["System", "NER F1", "P", "R", "NER Δ", "RE F1", "RE Δ", "Failed"]),
         rows: comparison.systems.iter().map(row).collect(),
     }
 }
@@ -65,9 +71,9 @@ pub fn spending(comparison: &Comparison, cost: Option<&CostModel>) -> Table {
         }
         cells
     };
-    let mut head = vec!["System", "Calls", "Tokens read", "Tokens written", "Seconds, mean", "Seconds, median"];
+    let mut head = names(&["System", "Calls", "Tokens read", "Tokens written", "Seconds, mean", "Seconds, median"]);
     if cost.is_some() {
-        head.push("Per 1000 documents");
+        head.push("Per 1000 documents".into());
     }
     let caption =
         "Mean over the documents, the median of the seconds beside it. A dash means that it was not reported."
@@ -93,7 +99,7 @@ pub fn once(report: &RunReport) -> Option<Table> {
         Some(documents) => format!("Paid once. The student has earned it back after {} documents.", count(documents)),
         None => "Paid once. No number of documents earns it back at these prices, or a price is unknown.".into(),
     };
-    Some(Table { id: "once", caption, head: vec!["What", "Amount"], rows })
+    Some(Table { id: "once", caption, head: names(&["What", "Amount"]), rows })
 }
 
 /// A label with the gold items and the two counts of it.
@@ -106,18 +112,29 @@ pub struct TypeScore {
     pub team: Counts,
     /// The student's counts.
     pub student: Counts,
+    /// 95 % intervals of the team's F1 and of the student's.
+    pub intervals: [Option<Interval>; 2],
 }
 
 /// Entity types by falling number of gold items, then by label.
 pub fn types(report: &RunReport) -> Vec<TypeScore> {
-    let (Some(team), Some(student)) = (report.team_row(), report.student_row()) else { return vec![] };
-    let (team, student) = (&team.scores.per_type.entities, &student.scores.per_type.entities);
+    types_of(report, Measure::Entities)
+}
+
+/// The types of a measure in the same order.
+pub fn types_of(report: &RunReport, measure: Measure) -> Vec<TypeScore> {
+    let (Some(team_row), Some(student_row)) = (report.team_row(), report.student_row()) else { return vec![] };
+    let pair = [team_row, student_row].map(|row| measure.types(&row.scores));
+    let [Some(team), Some(student)] = pair else { return vec![] };
+    let within =
+        |row: &Row, label: &String| row.type_intervals.get(&measure).and_then(|types| types.get(label)).copied();
     let labels: BTreeMap<&String, ()> = team.keys().chain(student.keys()).map(|label| (label, ())).collect();
     let of = |counts: &BTreeMap<String, Counts>, label: &String| counts.get(label).copied().unwrap_or_default();
     let each = labels.into_keys().map(|label| {
         let (team, student) = (of(team, label), of(student, label));
         let gold = (team.tp + team.fn_).max(student.tp + student.fn_);
-        TypeScore { label: label.clone(), gold, team, student }
+        let intervals = [team_row, student_row].map(|row| within(row, label));
+        TypeScore { label: label.clone(), gold, team, student, intervals }
     });
     let mut types: Vec<TypeScore> = each.collect();
     types.sort_by(|a, b| b.gold.cmp(&a.gold).then_with(|| a.label.cmp(&b.label)));
@@ -133,8 +150,8 @@ pub fn by_type(report: &RunReport) -> Option<Table> {
             vec![
                 one.label.clone(),
                 count(one.gold),
-                percent(team.f1()),
-                percent(student.f1()),
+                scored(team.f1(), one.intervals[0]),
+                scored(student.f1(), one.intervals[1]),
                 percent(student.precision()),
                 percent(student.recall()),
             ]
@@ -142,8 +159,10 @@ pub fn by_type(report: &RunReport) -> Option<Table> {
         .collect();
     (!rows.is_empty()).then(|| Table {
         id: "by-type",
-        caption: "Entity F1 by type, in percent, most frequent type first; P and R are the student’s.".into(),
-        head: vec!["Type", "Gold", "Team", "Student", "P", "R"],
+        caption:
+            "Entity F1 by type, in percent with 95 % intervals, most frequent type first; P and R are the student’s."
+                .into(),
+        head: names(&["Type", "Gold", "Team", "Student", "P", "R"]),
         rows,
     })
 }
@@ -158,7 +177,7 @@ pub fn corpus(report: &RunReport) -> Option<Table> {
     (!rows.is_empty()).then(|| Table {
         id: "corpus",
         caption: "Documents, and the items that annotators found in them.".into(),
-        head: vec!["Split", "Documents", "Entities", "Relations", "Events"],
+        head: names(&["Split", "Documents", "Entities", "Relations", "Events"]),
         rows,
     })
 }
@@ -181,7 +200,7 @@ pub fn stages(report: &RunReport) -> Option<Table> {
     (!rows.is_empty()).then(|| Table {
         id: "stages",
         caption: "What every stage did, in the order of the run. Calls include answers that were stored.".into(),
-        head: vec!["Stage", "Documents", "Calls", "Tokens", "Conflicts", "Kept", "Dropped"],
+        head: names(&["Stage", "Documents", "Calls", "Tokens", "Conflicts", "Kept", "Dropped"]),
         rows,
     })
 }
@@ -199,17 +218,57 @@ pub fn kept_and_dropped(report: &RunReport) -> Vec<Table> {
         Table {
             id: "kept",
             caption: "Items that went on, by type.".into(),
-            head: vec!["Type", "Stage", "Items"],
+            head: names(&["Type", "Stage", "Items"]),
             rows: rows(|stage| &stage.kept),
         },
         Table {
             id: "dropped",
             caption: "Items that did not, by reason.".into(),
-            head: vec!["Reason", "Stage", "Items"],
+            head: names(&["Reason", "Stage", "Items"]),
             rows: rows(|stage| &stage.dropped),
         },
     ];
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// Whether confidences hold, by system.
+pub fn reliability(report: &RunReport) -> Option<Table> {
+    let row = |one: &crate::eval::reliability::Reliability| {
+        let what = if one.measure == Measure::Relations { "relations" } else { "entities" };
+        let numbers = [count(one.items), count(one.without), percent(Some(one.ece)), plain(one.brier, 3)];
+        [one.system.clone(), what.into()].into_iter().chain(numbers).collect()
+    };
+    let rows: Vec<Vec<String>> = report.reliability.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        id: "reliability",
+        caption:
+            "Confidences against the gold. The error is the expected calibration error over ten bins, in percent: how \
+                  far the share of right items lies from the confidence. Items without a confidence are in no bin."
+                .into(),
+        head: names(&["System", "Of", "Items", "Without", "Error", "Brier"]),
+        rows,
+    })
+}
+
+/// What became of the conflicts of every debate.
+pub fn flows(report: &RunReport) -> Option<Table> {
+    let rounds: std::collections::BTreeSet<u32> =
+        report.flows.iter().flat_map(|one| one.consensus.keys().copied()).collect();
+    let row = |one: &super::Flow| {
+        let settled = rounds.iter().map(|round| one.consensus.get(round).copied().unwrap_or(0));
+        let numbers = [one.conflicts()].into_iter().chain(settled).chain([one.summarizer, one.majority, one.failed]);
+        [one.name.clone()].into_iter().chain(numbers.map(count)).collect()
+    };
+    let rows: Vec<Vec<String>> = report.flows.iter().map(row).collect();
+    let mut head = names(&["Debate", "Conflicts"]);
+    head.extend(rounds.iter().map(|round| if *round == 0 { "At once".into() } else { format!("Round {round}") }));
+    head.extend(names(&["Summarizer", "Majority", "Failed"]));
+    (!rows.is_empty()).then_some(Table {
+        id: "flows",
+        caption: "What became of the conflicts: settled by consensus in a round of debate, or left in the end.".into(),
+        head,
+        rows,
+    })
 }
 
 /// The difference of one task in a row.

@@ -3,8 +3,10 @@
 use super::*;
 use crate::eval::analysis::{Asked, Seen, analyse};
 use crate::eval::bootstrap::Resampling;
+use crate::eval::compat::spreads;
+use crate::eval::reliability::{Bin, reliability};
 use crate::eval::{Rules, System, compare};
-use crate::ie::{Cost, Document, Entity, Extraction, Prediction, Span};
+use crate::ie::{Confidence, ConfidenceSource, Cost, Document, Entity, Extraction, Prediction, Relation, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 const HOSTILE: &str = "<script>alert(1)</script>|\"'&\n[x](http://x)";
@@ -20,20 +22,28 @@ fn documents() -> Vec<Document> {
     let of = |id: usize| {
         let place = if id.is_multiple_of(5) { HOSTILE } else { "LOC" };
         let entities = vec![entity(0, 3, "PER"), entity(8, 10, "PER"), entity(14, 18, place)];
+        let relations = vec![Relation { label: "met".into(), head: 0, tail: 1, confidence: None }];
         Document {
-            gold: Some(Extraction { entities, ..Extraction::default() }),
+            gold: Some(Extraction { entities, relations, ..Extraction::default() }),
             ..Document::new(format!("d{id}"), text)
         }
     };
     (0..30).map(of).collect()
 }
 
-/// A system that leaves out the last entity of every `every`-th document.
+/// A system that leaves out the last entity of every `every`-th document and turns the relation of
+/// every tenth; the team says how sure it is.
 fn system(name: &str, every: usize, calls: u64, tokens: u64, seconds: f64) -> System {
     let cost = Cost { calls, prompt_tokens: Some(tokens), completion_tokens: Some(tokens / 10), seconds };
     let read = |(at, document): (usize, Document)| {
         let mut found = document.gold.unwrap();
         found.entities.truncate(if at % every == 0 { 2 } else { 3 });
+        if at % 10 == 0 {
+            (found.relations[0].head, found.relations[0].tail) = (1, 0);
+        }
+        if name == "team" {
+            found.entities[0].confidence = Confidence::new(0.9, ConfidenceSource::Vote);
+        }
         Prediction::read(document.id, found, cost)
     };
     System { name: name.into(), predictions: documents().into_iter().enumerate().map(read).collect() }
@@ -51,8 +61,11 @@ fn run() -> RunReport {
         shown: vec!["team", "student"],
         hardest: 3,
         resampling: how,
+        rules: Rules::default(),
     };
-    let analysis = analyse(&documents(), &readings(&documents(), &systems), &asked);
+    let first = readings(&documents(), &[system("team: first", 1, 0, 0, 0.0)]);
+    let all: Vec<_> = first.into_iter().chain(readings(&documents(), &systems)).collect();
+    let analysis = analyse(&documents(), &all, &asked);
     let fact = |name: &str, value: &str| Fact { name: name.into(), value: value.into() };
     let counts =
         |of: &[(&str, u64)]| of.iter().map(|(name, number)| (name.to_string(), *number)).collect::<BTreeMap<_, _>>();
@@ -80,6 +93,7 @@ fn run() -> RunReport {
             Stage {
                 name: "filter".into(),
                 documents: 1190,
+                kept: counts(&[("PER", 25), ("LOC", 9), ("met", 12)]),
                 dropped: counts(&[(HOSTILE, 4), ("near-duplicate", 6)]),
                 ..Stage::default()
             },
@@ -96,6 +110,35 @@ fn run() -> RunReport {
             once: vec![OneOff { what: "answers".into(), amount: 2.5 }],
         }),
         analysis: Some(analysis),
+        spread: spreads(&documents(), &systems, &Rules::default()),
+        reliability: reliability(&documents(), &systems, &Rules::default()),
+        calibration: vec![Calibration {
+            name: "confidence".into(),
+            method: HOSTILE.into(),
+            ece_before: Some(0.2),
+            ece_after: Some(0.05),
+            threshold: Some(0.7),
+            target_precision: Some(0.9),
+            bins: vec![Bin { lower: 0.6, upper: 0.8, mean_confidence: 0.7, precision: 0.72, count: 40 }],
+        }],
+        flows: vec![Flow {
+            name: "team on train".into(),
+            documents: 1200,
+            consensus: BTreeMap::from([(1, 50), (2, 12)]),
+            summarizer: 5,
+            majority: 1,
+            failed: 0,
+        }],
+        card: Some(Card {
+            base_model: HOSTILE.into(),
+            base_sha256: "aa".into(),
+            adapter_sha256: "bb".into(),
+            corpus_sha256: "cc".into(),
+            conversations: 46,
+            entities: vec!["PER".into(), HOSTILE.into()],
+            relations: vec!["met".into()],
+            events: vec![],
+        }),
     }
 }
 
@@ -106,6 +149,14 @@ fn page(name: &str) -> String {
 #[test]
 fn the_markdown_page() {
     insta::assert_snapshot!(page("report.md"));
+}
+
+#[test]
+fn the_model_card() {
+    let card = page(MODEL_CARD);
+    insta::assert_snapshot!(card);
+    // What a hub reads ends at the second rule, and no name can end it earlier.
+    assert!(card.starts_with("---\n") && card.matches("\n---\n").count() == 1);
 }
 
 #[test]
@@ -158,13 +209,13 @@ fn the_html_page_reaches_for_nothing_outside_and_says_nothing_raw() {
 #[test]
 fn every_table_has_a_caption_and_scopes_and_every_plot_a_title_and_a_description() {
     let html = page("report.html");
-    let tables = html.matches("<table>").count();
+    let tables = html.matches("<table").count();
     assert!(tables >= 7, "{tables}");
     assert_eq!(html.matches("<caption id=").count(), tables);
     assert_eq!(html.matches("role=\"region\"").count(), tables);
     assert_eq!(html.matches("<th ").count(), html.matches("<th scope=").count());
     let plots = html.matches("<svg ").count();
-    assert_eq!(plots, 4);
+    assert_eq!(plots, 8);
     for mark in ["role=\"img\"", "<title id=", "<desc id="] {
         assert_eq!(html.matches(mark).count(), plots, "{mark}");
     }
@@ -235,15 +286,60 @@ fn what_compare_prints_beneath_its_scores() {
 fn a_report_written_before_there_was_an_analysis_is_read() {
     let mut value = serde_json::to_value(run()).unwrap();
     let fields = value.as_object_mut().unwrap();
-    fields.remove("analysis");
+    for key in ["analysis", "spread", "reliability", "calibration", "flows", "card"] {
+        fields.remove(key).unwrap();
+    }
     let comparison = fields["comparison"].as_object_mut().unwrap();
     comparison.remove("delta");
     for row in comparison["systems"].as_array_mut().unwrap() {
-        for key in ["tests", "seconds_p95", "seconds_p99"] {
+        for key in ["tests", "type_intervals", "seconds_p95", "seconds_p99"] {
             row.as_object_mut().unwrap().remove(key).unwrap();
         }
     }
     let read: RunReport = serde_json::from_value(value).unwrap();
     assert_eq!((read.comparison.as_ref().unwrap().delta, read.analysis.is_none()), (0.02, true));
     assert!(pages(&read).unwrap()[1].text.contains("Student and team"));
+}
+
+#[test]
+fn results_and_samples_have_the_shape_of_the_harness() {
+    use crate::report::harness::{Setting, results, samples};
+    let systems = [system("team", 2, 14, 9000, 20.0), system("student", 3, 1, 400, 0.5)];
+    let setting =
+        Setting { config: serde_json::json!({"seed": 17}), task_hash: "ff".into(), date: 1, version: "0".into() };
+    let found = results(&documents(), &systems, &run(), &Rules::default(), &setting).unwrap();
+    let student = &found["results"]["student"];
+    // 80 of 90 found, nothing wrong: 160/170. 27 of 30 relations right, 3 turned.
+    assert!((student["entities_f1,strict"].as_f64().unwrap() - 160.0 / 170.0).abs() < 1e-12);
+    assert!((student["relations_f1,strict"].as_f64().unwrap() - 0.9).abs() < 1e-12);
+    assert!(student["entities_f1_stderr,strict"].as_f64().unwrap() > 0.0);
+    assert!(student["entities_f1,seqeval"].is_f64() && student.get("triggers_f1,strict").is_none());
+    assert_eq!(found["n-samples"]["team"], serde_json::json!({"original": 30, "effective": 30}));
+    assert_eq!(found["higher_is_better"]["team"]["entities_f1"], true);
+    assert_eq!((&found["task_hashes"]["team"], &found["versions"]["team"]), (&"ff".into(), &1.into()));
+
+    let lines = samples(&documents(), &systems[1], &Rules::default()).unwrap();
+    let keys = [
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "doc_hash",
+        "prompt_hash",
+        "target_hash",
+    ];
+    assert!(keys.iter().all(|key| lines[0].get(key).is_some()), "{}", lines[0]);
+    assert_eq!((lines.len(), &lines[0]["doc"]["id"]), (30, &"d0".into()));
+    // The last entity of the first document is not found: 2 of 3.
+    assert_eq!(lines[0]["entities_f1"], serde_json::json!(0.8));
+    assert_eq!(lines[0]["metrics"], serde_json::json!(["entities_f1", "relations_f1"]));
+    let raw = lines[0]["resps"][0][0].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(raw).unwrap(), lines[0]["filtered_resps"][0]);
+    // What a document is called by does not depend on who read it.
+    let other = samples(&documents(), &systems[0], &Rules::default()).unwrap();
+    assert_eq!((&other[0]["doc_hash"], &other[0]["target_hash"]), (&lines[0]["doc_hash"], &lines[0]["target_hash"]));
 }

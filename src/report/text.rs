@@ -2,8 +2,9 @@
 
 use super::run::RunReport;
 use super::tables::Table;
-use super::{error_tables, verdict_tables};
+use super::{error_tables, spread_tables, tables, verdict_tables};
 use crate::eval::table::align;
+use crate::eval::verdict::Measure;
 
 /// Columns of a caption, as wide as a terminal is as a rule.
 const COLUMNS: usize = 100;
@@ -13,8 +14,7 @@ pub fn text(report: &RunReport) -> String {
     let mut out = String::new();
     let mut add = |of: Option<Table>| {
         if let Some(of) = of {
-            let head: Vec<String> = of.head.iter().map(|name| name.to_string()).collect();
-            let rows: Vec<Vec<String>> = [head].into_iter().chain(of.rows).collect();
+            let rows: Vec<Vec<String>> = [of.head].into_iter().chain(of.rows).collect();
             out += &format!("\n{}\n{}", wrapped(&of.caption), align(&rows));
         }
     };
@@ -22,16 +22,21 @@ pub fn text(report: &RunReport) -> String {
         add(verdict_tables::tests(comparison));
         add(verdict_tables::seeds(comparison));
         add(verdict_tables::types_apart(comparison).filter(|table| !table.rows.is_empty()));
+        add(spread_tables::spread(report));
         add(report.economics().map(|found| verdict_tables::usage(&found)));
     }
     if let Some(analysis) = &report.analysis {
         add(error_tables::errors(analysis));
+        for measure in [Measure::Relations, Measure::Triggers, Measure::Arguments] {
+            add(error_tables::measured(analysis, measure));
+        }
         add(error_tables::confusions(analysis, &[&report.team, &report.student]));
         add(error_tables::transitions(analysis));
         add(error_tables::transition_kinds(analysis));
         add(error_tables::subsets(analysis));
         add(error_tables::hardest(analysis));
     }
+    add(tables::reliability(report));
     let cautions = report.comparison.as_ref().map(|comparison| comparison.cautions()).unwrap_or_default();
     for caution in cautions {
         out += &format!("\n{}", wrapped(&format!("warning: {caution}")));

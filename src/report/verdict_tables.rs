@@ -1,7 +1,7 @@
 //! What the sample says of every system, in tables: tests, seeds, and what documents take.
 
 use super::number::{amount, count, difference, interval, maybe, percent};
-use super::tables::Table;
+use super::tables::{Table, names};
 use crate::eval::Comparison;
 use crate::eval::cautions::chance;
 use crate::eval::economics::{Economics, Unit};
@@ -31,7 +31,7 @@ pub fn tests(comparison: &Comparison) -> Option<Table> {
         rows.len(),
         plain(comparison.delta * 100.0, 1)
     );
-    let head = vec!["System", "Measure", "F1", "Δ", "p", "p, Holm", "As good"];
+    let head = names(&["System", "Measure", "F1", "Δ", "p", "p, Holm", "As good"]);
     (!rows.is_empty()).then_some(Table { id: "tests", caption, head, rows })
 }
 
@@ -64,7 +64,7 @@ pub fn types_apart(comparison: &Comparison) -> Option<Table> {
         comparison.reference,
         found.len()
     );
-    let head = vec!["System", "Type", "Gold", "F1", "Δ", "p", "p, Holm", "As good"];
+    let head = names(&["System", "Type", "Gold", "F1", "Δ", "p", "p, Holm", "As good"]);
     (asked > 0).then_some(Table { id: "types-apart", caption, head, rows })
 }
 
@@ -88,7 +88,7 @@ pub fn seeds(comparison: &Comparison) -> Option<Table> {
         "Mean F1 over seeds; its interval holds for other documents and other seeds. Δ is the mean’s difference to {}.",
         comparison.reference
     );
-    let head = vec!["System", "Measure", "Seeds", "Mean F1", "95 %", "S.d.", "Least", "Most", "Δ"];
+    let head = names(&["System", "Measure", "Seeds", "Mean F1", "95 %", "S.d.", "Least", "Most", "Δ"]);
     (!rows.is_empty()).then_some(Table { id: "seeds", caption, head, rows })
 }
 
@@ -117,7 +117,7 @@ pub fn usage(of: &Economics) -> Table {
         }
         cells
     };
-    let mut head = vec![
+    let mut head = names(&[
         "System",
         "Frontier",
         "Calls",
@@ -129,9 +129,9 @@ pub fn usage(of: &Economics) -> Table {
         "p99, s",
         "Documents/s",
         "Time ×",
-    ];
+    ]);
     if of.currency.is_some() {
-        head.extend(["Money", "Money ×"]);
+        head.extend(names(&["Money", "Money ×"]));
     }
     let unit = match of.frontier_unit {
         Unit::Money => "money",

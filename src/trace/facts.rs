@@ -1,5 +1,6 @@
 //! Items of an extraction as written, by what makes two of them one: type and place. The scorer
-//! of `eval` compares the same way; here a trace is looked at without the text of its document.
+//! of `eval` compares the same way, and says what kind of mistake each is; here a trace is looked at
+//! without the text of its document.
 
 use crate::ie::record::ExtractionRecord;
 use std::collections::BTreeMap;
@@ -45,58 +46,4 @@ pub fn facts(extraction: &ExtractionRecord) -> BTreeMap<String, Fact> {
         all.insert(format!("{place} {} {}", event.label, arguments.join(",")), Fact { line, place, span: None });
     }
     all
-}
-
-/// The four ways in which entities miss the gold, and how many were right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Kinds {
-    /// Span and type are the gold's.
-    pub right: u64,
-    /// The gold's span under another type.
-    pub wrong_type: u64,
-    /// Overlaps a gold span that it is not.
-    pub boundary: u64,
-    /// Overlaps nothing.
-    pub spurious: u64,
-    /// Gold that nothing touches.
-    pub missing: u64,
-}
-
-impl Kinds {
-    /// Compares the entities of an extraction with the gold's.
-    pub fn of(found: &ExtractionRecord, gold: &ExtractionRecord) -> Kinds {
-        let entities = |of: &ExtractionRecord| -> Vec<(usize, usize, String)> {
-            let placed = of.entities.iter();
-            let mut all: Vec<_> =
-                placed.filter_map(|entity| Some((entity.start?, entity.end?, entity.label.clone()))).collect();
-            all.sort();
-            all.dedup();
-            all
-        };
-        let (found, gold) = (entities(found), entities(gold));
-        let overlaps = |a: &(usize, usize, String), b: &(usize, usize, String)| a.0 < b.1 && b.0 < a.1;
-        let mut kinds = Kinds::default();
-        for item in &found {
-            if gold.binary_search(item).is_ok() {
-                kinds.right += 1;
-            } else if gold.iter().any(|other| (other.0, other.1) == (item.0, item.1)) {
-                kinds.wrong_type += 1;
-            } else if gold.iter().any(|other| overlaps(item, other)) {
-                kinds.boundary += 1;
-            } else {
-                kinds.spurious += 1;
-            }
-        }
-        kinds.missing = gold.iter().filter(|item| !found.iter().any(|other| overlaps(item, other))).count() as u64;
-        kinds
-    }
-
-    /// Adds another document's.
-    pub fn add(&mut self, other: Kinds) {
-        self.right += other.right;
-        self.wrong_type += other.wrong_type;
-        self.boundary += other.boundary;
-        self.spurious += other.spurious;
-        self.missing += other.missing;
-    }
 }

@@ -4,7 +4,7 @@
 //! CROSSAGENTIE (section 4.3) counts the conflicts that one turn of debate resolves: 77.5 % of 688
 //! on 300 documents of CoNLL03; [`Stats::one_turn`] is the same share here.
 
-use super::facts::{Kinds, facts};
+use super::facts::facts;
 use super::show::steps;
 use super::{Settled, Trace, Turn};
 use crate::ie::record::ExtractionRecord;
@@ -84,9 +84,6 @@ pub struct Stage {
     /// Sum of Δ(A, B), where the protocol has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<u64>,
-    /// What entities got wrong, where there is gold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kinds: Option<Kinds>,
 }
 
 /// Ballots of one round of debate.
@@ -274,9 +271,6 @@ impl Stats {
                 counts.items += now.len() as u64;
                 if let Some(delta) = delta {
                     *counts.delta.get_or_insert(0) += u64::from(delta);
-                }
-                if let Some(gold) = gold {
-                    counts.kinds.get_or_insert_default().add(Kinds::of(extraction, gold));
                 }
             }
             if let (Some(gold), Some(before)) = (&gold_facts, &before)

@@ -1,6 +1,6 @@
 //! What all debates of a file come to, as tables and as JSON.
 
-use crate::eval::Scores;
+use super::Stages;
 use crate::trace::stats::{PAPER_ONE_TURN, Spent, Stats};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 type Price = Option<(f64, f64)>;
 
 /// Everything that was counted, with what is derived from it; null where nothing can be said.
-pub(super) fn json(stats: &Stats, scores: &BTreeMap<String, Scores>, price: Price) -> Value {
+pub(super) fn json(stats: &Stats, scores: &Stages, price: Price) -> Value {
     let money = |spent: &Spent| price.map(|(prompt, completion)| spent.money(prompt, completion));
     let spent = |spent: &Spent| {
         let mut value = json!(spent);
@@ -41,11 +41,14 @@ pub(super) fn json(stats: &Stats, scores: &BTreeMap<String, Scores>, price: Pric
         place["agreement"] = json!(ballots.share());
         place["beyond_chance"] = json!(ballots.beyond_chance());
     }
-    let pairs = |list: &Value| -> Value {
+    let pairs = |list: &Value, kinds: bool| -> Value {
         let named = list.as_array().into_iter().flatten().map(|pair| {
             let mut counts = pair[1].clone();
             counts["stage"] = pair[0].clone();
-            if let Some(scores) = pair[0].as_str().and_then(|name| scores.get(name)) {
+            if let Some((scores, errors)) = pair[0].as_str().and_then(|name| scores.get(name)) {
+                if kinds {
+                    counts["kinds"] = json!(errors);
+                }
                 counts["entities"] = json!(scores.entities);
                 counts["relations"] = json!(scores.relations);
                 counts["events"] = json!(scores.events);
@@ -54,13 +57,13 @@ pub(super) fn json(stats: &Stats, scores: &BTreeMap<String, Scores>, price: Pric
         });
         Value::Array(named.collect())
     };
-    value["stages"] = pairs(&value["stages"]);
-    value["flips"] = pairs(&value["flips"]);
+    value["stages"] = pairs(&value["stages"], true);
+    value["flips"] = pairs(&value["flips"], false);
     value
 }
 
 /// The same for people.
-pub(super) fn table(stats: &Stats, scores: &BTreeMap<String, Scores>, price: Price) -> String {
+pub(super) fn table(stats: &Stats, scores: &Stages, price: Price) -> String {
     let mut text = String::new();
     let ended: Vec<String> = stats.status.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let _ = writeln!(
@@ -141,7 +144,7 @@ fn agreement(text: &mut String, stats: &Stats) {
     );
 }
 
-fn stages(text: &mut String, stats: &Stats, scores: &BTreeMap<String, Scores>) {
+fn stages(text: &mut String, stats: &Stats, scores: &Stages) {
     let gold = stats.with_gold > 0;
     if stats.stages.len() < 2 && !gold {
         return;
@@ -155,10 +158,9 @@ fn stages(text: &mut String, stats: &Stats, scores: &BTreeMap<String, Scores>) {
         let delta = of.delta.map_or("-".to_owned(), |delta| delta.to_string());
         let mut row = vec![name.clone(), of.documents.to_string(), of.items.to_string(), delta];
         if gold {
-            let of_scores = scores.get(name);
-            row.push(percent(of_scores.and_then(|scores| scores.entities.f1())));
-            row.push(percent(of_scores.and_then(|scores| scores.relations.f1())));
-            let kinds = of.kinds.unwrap_or_default();
+            let (scores, kinds) = scores.get(name).cloned().unwrap_or_default();
+            row.push(percent(scores.entities.f1()));
+            row.push(percent(scores.relations.f1()));
             let counts = [kinds.right, kinds.wrong_type, kinds.boundary, kinds.missing, kinds.spurious];
             row.extend(counts.map(|count| count.to_string()));
         }

@@ -55,6 +55,12 @@ impl Sum {
     }
 }
 
+/// Mentions by their spans alone.
+pub(super) fn boundaries(pair: &Pair<'_>, tally: &mut Tally) {
+    let Counts { tp, fp, fn_ } = crate::eval::align::boundaries(pair.text, pair.gold, pair.found());
+    tally.sum(Measure::Entities, &Sum::even(tp as usize, (tp + fp) as usize, (tp + fn_) as usize));
+}
+
 /// What is compared: words and places; unused ones are equal on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Item<'a> {

@@ -3,11 +3,12 @@
 use super::count::Sum;
 use super::{Convention, Tally};
 use crate::eval::counts::{Counts, Scores};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a figure is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Mentions with their types.
     Entities,
@@ -209,18 +210,18 @@ fn over_types(tally: &Tally) -> Vec<Figure> {
 }
 
 /// How far the conventions lie apart on one measure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Strict F1.
     pub main: Option<f64>,
     /// The smallest F1 of a convention.
     pub min: f64,
     /// Whose that is; the first of several.
-    pub min_mode: &'static str,
+    pub min_mode: String,
     /// The largest.
     pub max: f64,
     /// Whose that is.
-    pub max_mode: &'static str,
+    pub max_mode: String,
     /// Conventions that say something on this measure.
     pub modes: usize,
 }
@@ -235,23 +236,56 @@ impl Spread {
                 let Some(f1) = figures.iter().find(|figure| figure.measure == measure).and_then(|one| one.f1) else {
                     continue;
                 };
-                let name = convention.name();
-                let first = Spread { main: None, min: f1, min_mode: name, max: f1, max_mode: name, modes: 0 };
-                let spread = spread.get_or_insert(first);
+                let name = || convention.name().to_string();
+                let first = || Spread { main: None, min: f1, min_mode: name(), max: f1, max_mode: name(), modes: 0 };
+                let spread = spread.get_or_insert_with(first);
                 spread.modes += 1;
                 if *convention == Convention::Strict {
                     spread.main = Some(f1);
                 }
                 if f1 < spread.min {
-                    (spread.min, spread.min_mode) = (f1, name);
+                    (spread.min, spread.min_mode) = (f1, name());
                 }
                 if f1 > spread.max {
-                    (spread.max, spread.max_mode) = (f1, name);
+                    (spread.max, spread.max_mode) = (f1, name());
                 }
             }
             spreads.extend(spread.map(|spread| (measure, spread)));
         }
         spreads
+    }
+}
+
+/// One measure of one system under every convention.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SystemSpread {
+    /// The system.
+    pub system: String,
+    /// What is counted.
+    pub measure: Measure,
+    /// The main figure, and how far the conventions lie apart.
+    pub spread: Spread,
+    /// F1 under each convention that says something, in the order of `score --help`.
+    pub figures: Vec<(String, f64)>,
+}
+
+impl SystemSpread {
+    /// Of every measure that has a main figure.
+    pub fn of(system: &str, figures: &[(Convention, Vec<Figure>)]) -> Vec<SystemSpread> {
+        let f1 = |figures: &[Figure], measure: Measure| figures.iter().find(|one| one.measure == measure)?.f1;
+        let said = |measure: Measure| {
+            let each = figures.iter();
+            each.filter_map(|(one, figures)| Some((one.name().to_string(), f1(figures, measure)?))).collect()
+        };
+        let spreads = Spread::of(figures).into_iter().filter(|(_, spread)| spread.main.is_some());
+        spreads
+            .map(|(measure, spread)| SystemSpread {
+                system: system.to_string(),
+                measure,
+                spread,
+                figures: said(measure),
+            })
+            .collect()
     }
 }
 

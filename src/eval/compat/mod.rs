@@ -15,10 +15,11 @@ mod strings;
 pub mod tags;
 pub mod text;
 
-pub use figures::{Figure, Measure, Spread};
+pub use figures::{Figure, Measure, Spread, SystemSpread};
 pub use show::{all, json, one, spread};
 
 use super::align::{Rules, UnknownMode, align, align_into};
+use super::compare::System;
 use super::counts::Scores;
 use crate::ie::{Document, Extraction, Prediction};
 use count::Sum;
@@ -167,7 +168,8 @@ impl Tally {
 fn count(of: Convention, pair: &Pair<'_>, scores: &Scores, tokens: tags::Tokens, tally: &mut Tally) {
     use Convention as C;
     match of {
-        C::Strict | C::Boundaries => {}
+        C::Strict => {}
+        C::Boundaries => count::boundaries(pair, tally),
         C::Macro | C::PerDocument => count::strict(of, scores, tally),
         C::Seqeval | C::SeqevalStrict | C::Conlleval => tags::count(of, pair, tokens, tally),
         C::NervaluateStrict | C::NervaluateExact | C::NervaluatePartial | C::NervaluateType => {
@@ -236,10 +238,15 @@ impl Tallies {
         }
     }
 
-    /// The figures of each convention; `strict` and `boundaries` are read off the main counts.
+    /// The figures of each convention; `strict`, and `boundaries` but for entities, are read off the main
+    /// counts.
     pub fn figures(&self) -> Vec<(Convention, Vec<Figure>)> {
         let of = |(convention, tally): &(Convention, Tally)| match convention {
-            Convention::Strict | Convention::Boundaries => (*convention, figures::of_scores(&self.scores)),
+            Convention::Strict => (*convention, figures::of_scores(&self.scores)),
+            Convention::Boundaries => {
+                let entities = tally.sums[Measure::Entities as usize].counts().unwrap_or_default();
+                (*convention, figures::of_scores(&Scores { entities, ..self.scores.clone() }))
+            }
             _ => (*convention, figures::of_tally(*convention, tally)),
         };
         self.tallies.iter().map(of).collect()
@@ -272,6 +279,15 @@ pub fn tally(
         all.add(part);
     }
     all
+}
+
+/// The spread of every system, over the same documents.
+pub fn spreads(documents: &[Document], systems: &[System], rules: &Rules) -> Vec<SystemSpread> {
+    let of = |system: &System| {
+        let tallies = tally(documents, &system.predictions, Convention::ALL, rules, tags::Tokens::default());
+        SystemSpread::of(&system.name, &tallies.figures())
+    };
+    systems.iter().flat_map(of).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Entity F1 by type, team above student.
 
 use super::{LINE, Scale, WIDTH, figure, fitted, label, short, stroke};
-use crate::eval::Counts;
-use crate::report::number::{count, percent};
+use crate::eval::{Counts, Interval};
+use crate::report::number::{count, percent, scored};
 use crate::report::tables::TypeScore;
 use std::fmt::Write;
 
@@ -33,12 +33,16 @@ pub fn bars(types: &[TypeScore]) -> Option<String> {
         let y = TOP + ROW * at as f64 + 4.0;
         label(&mut out, NAMES - 10.0, y + 11.0, "end", "name", &fitted(&one.label, NAMES - 12.0));
         label(&mut out, NAMES - 10.0, y + 11.0 + LINE, "end", "tick", &format!("{} gold", count(one.gold)));
-        bar(&mut out, "team", x, y, &one.team);
-        bar(&mut out, "student", x, y + BAR + 3.0, &one.student);
+        bar(&mut out, "team", x, y, &one.team, one.intervals[0]);
+        bar(&mut out, "student", x, y + BAR + 3.0, &one.student, one.intervals[1]);
     }
     let said: Vec<String> = shown
         .iter()
-        .map(|one| format!("{}: team {}, student {}", one.label, percent(one.team.f1()), percent(one.student.f1())))
+        .map(|one| {
+            let [team, student] =
+                [(&one.team, 0), (&one.student, 1)].map(|(counts, at)| scored(counts.f1(), one.intervals[at]));
+            format!("{}: team {team}, student {student}", one.label)
+        })
         .collect();
     let description = format!("Entity F1 in percent. {}.", said.join("; "));
     Some(figure("plot-types", bottom + 26.0, "F1 by entity type, team and student", &description, &out))
@@ -57,7 +61,7 @@ fn key(out: &mut String) {
     }
 }
 
-fn bar(out: &mut String, class: &str, x: Scale, y: f64, counts: &Counts) {
+fn bar(out: &mut String, class: &str, x: Scale, y: f64, counts: &Counts, within: Option<Interval>) {
     let Some(f1) = counts.f1() else {
         label(out, NAMES + 5.0, y + 9.0, "start", "tick", "nothing to find");
         return;
@@ -67,7 +71,17 @@ fn bar(out: &mut String, class: &str, x: Scale, y: f64, counts: &Counts) {
         out,
         "<rect class=\"fill-{class}\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{BAR}\" rx=\"1.5\"/>"
     );
-    label(out, x.at(f1) + 6.0, y + 9.0, "start", "value", &percent(Some(f1)));
+    let middle = y + BAR / 2.0;
+    if let Some(Interval { low, high }) = within {
+        // Ink on a light bar is hard to see in the dark.
+        stroke(out, "halo", (x.at(low), middle), (x.at(high), middle));
+        stroke(out, "whisker-ink", (x.at(low), middle), (x.at(high), middle));
+        for end in [low, high] {
+            stroke(out, "whisker-ink", (x.at(end), middle - 3.0), (x.at(end), middle + 3.0));
+        }
+    }
+    let end = within.map_or(f1, |within| within.high.max(f1));
+    label(out, x.at(end) + 6.0, y + 9.0, "start", "value", &percent(Some(f1)));
 }
 
 #[cfg(test)]
@@ -76,7 +90,13 @@ mod tests {
 
     fn one(label: &str, tp: u64) -> TypeScore {
         let counts = Counts { tp, fp: 1, fn_: 1 };
-        TypeScore { label: label.into(), gold: tp + 1, team: counts, student: Counts::default() }
+        TypeScore {
+            label: label.into(),
+            gold: tp + 1,
+            team: counts,
+            student: Counts::default(),
+            intervals: [None, None],
+        }
     }
 
     #[test]

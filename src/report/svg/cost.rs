@@ -77,7 +77,9 @@ pub fn scatter(comparison: &Comparison, team: &str, student: &str, cost: Option<
     };
     cost_axis(&mut out, x, &axis);
     let points: Vec<Point> = shown.iter().filter_map(|row| point(row, x, y, team, student, spent)).collect();
-    steps(&mut out, &points, &best);
+    let corners = steps(&points, &best);
+    path(&mut out, "frontier", &corners);
+    let lines: Vec<Box2> = corners.windows(2).map(|ends| Box2::between(ends[0], ends[1])).collect();
     for one in &points {
         if let Some((top, bottom)) = one.whisker {
             stroke(&mut out, &format!("whisker-{}", one.class), (one.at.0, top), (one.at.0, bottom));
@@ -89,7 +91,7 @@ pub fn scatter(comparison: &Comparison, team: &str, student: &str, cost: Option<
     for one in &points {
         dot(&mut out, &format!("dot-{}", one.class), one.at, if one.class == "other" { 4.5 } else { 6.0 });
     }
-    for (one, place) in points.iter().zip(placed(&points)) {
+    for (one, place) in points.iter().zip(placed(&points, &lines)) {
         if let Some(from) = place.leader {
             stroke(&mut out, "leader", one.at, from);
         }
@@ -121,17 +123,15 @@ pub fn scatter(comparison: &Comparison, team: &str, student: &str, cost: Option<
 }
 
 /// From one system of the frontier to the next: as good for less up to where the next begins.
-fn steps(out: &mut String, points: &[Point<'_>], best: &[String]) {
+fn steps(points: &[Point<'_>], best: &[String]) -> Vec<(f64, f64)> {
     let on = best.iter().filter_map(|name| points.iter().find(|point| point.row.name == *name));
     let mut corners: Vec<(f64, f64)> = Vec::new();
     for point in on {
         corners.extend(corners.last().map(|last| (point.at.0, last.1)));
         corners.push(point.at);
     }
-    if let Some(last) = corners.last().copied() {
-        corners.push((RIGHT, last.1));
-        path(out, "frontier", &corners);
-    }
+    corners.extend(corners.last().map(|last| (RIGHT, last.1)));
+    corners
 }
 
 fn scales(shown: &[&Row], spent: Spent<'_>) -> Option<(Scale, Scale)> {
@@ -195,10 +195,10 @@ struct Placed {
     room: Box2,
 }
 
-/// A place for every label that touches no dot, no whisker and no other label; tried beside the
+/// A place for every label that touches no dot, no whisker, no line and no other label; tried beside the
 /// point first, then above and below its whisker, then farther away with a leader line that
 /// crosses nothing. The least bad place if none is free.
-fn placed(points: &[Point<'_>]) -> Vec<Placed> {
+fn placed(points: &[Point<'_>], lines: &[Box2]) -> Vec<Placed> {
     let marks: Vec<[Box2; 2]> = points.iter().map(marks).collect();
     let mut labels: Vec<Box2> = Vec::new();
     let mut places = Vec::new();
@@ -206,7 +206,8 @@ fn placed(points: &[Point<'_>]) -> Vec<Placed> {
         let mut best: Option<((f64, f64), Placed)> = None;
         for place in candidates(one) {
             let room = place.room;
-            let covered = marks.iter().flatten().chain(&labels).map(|other| other.shared(&room)).sum::<f64>();
+            let covered =
+                marks.iter().flatten().chain(&labels).chain(lines).map(|other| other.shared(&room)).sum::<f64>();
             let others = marks.iter().enumerate().filter(|(other, _)| *other != at).flat_map(|(_, boxes)| boxes);
             let crossed = place.leader.map_or(0.0, |end| {
                 let path = Box2::between(one.at, end);
@@ -229,13 +230,13 @@ fn placed(points: &[Point<'_>]) -> Vec<Placed> {
     places
 }
 
-/// What a point covers: its dot and its whisker.
+/// What a point covers: its dot and its whisker, with some air since widths of letters are guessed.
 fn marks(one: &Point<'_>) -> [Box2; 2] {
     let (x, y) = one.at;
     let (top, bottom) = one.whisker.unwrap_or((y, y));
     [
         Box2 { left: x - 6.0, top: y - 6.0, right: x + 6.0, bottom: y + 6.0 },
-        Box2 { left: x - 4.0, top: top - 1.0, right: x + 4.0, bottom: bottom + 1.0 },
+        Box2 { left: x - 8.0, top: top - 2.0, right: x + 8.0, bottom: bottom + 2.0 },
     ]
 }
 

@@ -34,7 +34,7 @@ fn labels_apart(systems: &[Row]) {
     let (x, y) = scales(&rows, &|row| row.tokens()).unwrap();
     let points: Vec<Point> =
         rows.iter().filter_map(|row| point(row, x, y, "team", "student", &|row| row.tokens())).collect();
-    let rooms: Vec<Box2> = placed(&points).into_iter().map(|place| place.room).collect();
+    let rooms: Vec<Box2> = placed(&points, &[]).into_iter().map(|place| place.room).collect();
     assert_eq!(rooms.len(), systems.len());
     for (at, one) in rooms.iter().enumerate() {
         for other in &rooms[..at] {
@@ -109,4 +109,24 @@ fn the_frontier_is_drawn_over_money_once_every_system_has_a_price() {
     // What costs nothing would stand infinitely far to the left.
     cost.prices[1] = Price { system: "student".into(), ..Price::default() };
     assert!(drawn(&cost).contains("tokens per document"));
+}
+
+#[test]
+fn the_frontier_strikes_through_no_label() {
+    let systems = [
+        row("student", (55, 45), Some(300.0)),
+        row("crossagentie", (66, 34), Some(9000.0)),
+        row("aeio", (50, 50), Some(900.0)),
+    ];
+    let rows: Vec<&Row> = systems.iter().collect();
+    let (x, y) = scales(&rows, &|row| row.tokens()).unwrap();
+    let points: Vec<Point> =
+        rows.iter().filter_map(|row| point(row, x, y, "crossagentie", "student", &|row| row.tokens())).collect();
+    let corners = steps(&points, &["student".into(), "crossagentie".into()]);
+    // Up from the student's height to the team's, and on to the right edge.
+    assert_eq!(corners.len(), 4);
+    let lines: Vec<Box2> = corners.windows(2).map(|ends| Box2::between(ends[0], ends[1])).collect();
+    for place in placed(&points, &lines) {
+        assert!(lines.iter().all(|line| line.shared(&place.room) == 0.0), "{place:?}");
+    }
 }

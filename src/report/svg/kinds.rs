@@ -1,6 +1,6 @@
 //! Errors by kind, one bar for every system and stage of a debate.
 
-use super::{Scale, WIDTH, figure, fitted, label, short, stroke, tick_text, ticks};
+use super::{Scale, WIDTH, figure, fitted, label, short, stroke, text_width, tick_text, ticks};
 use crate::eval::analysis::{Analysis, SystemErrors};
 use crate::report::number::count;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// More systems and stages than this stand in the table only.
 const BARS: usize = 16;
 
-const NAMES: f64 = 124.0;
+const NAMES: f64 = 146.0;
 const RIGHT: f64 = WIDTH - 36.0;
 const TOP: f64 = 46.0;
 const BAR: f64 = 16.0;
@@ -22,6 +22,14 @@ fn numbers(one: &SystemErrors) -> [u64; 4] {
     [one.errors.wrong_type, one.errors.boundary, one.errors.missing, one.errors.spurious]
 }
 
+/// A name that fits; of a stage of a long-named team, the stage.
+fn stage(name: &str) -> String {
+    match name.split_once(": ") {
+        Some((_, stage)) if text_width(name) > NAMES - 12.0 => fitted(&format!("… {stage}"), NAMES - 12.0),
+        _ => fitted(name, NAMES - 12.0),
+    }
+}
+
 /// The bars; `None` without an error anywhere.
 pub fn kinds(analysis: &Analysis) -> Option<String> {
     let shown = &analysis.systems[..analysis.systems.len().min(BARS)];
@@ -31,7 +39,7 @@ pub fn kinds(analysis: &Analysis) -> Option<String> {
     let mut out = String::new();
     for (at, (class, name)) in KINDS.iter().enumerate() {
         // Two rows of two, so that a phone can read them.
-        let (left, top) = (NAMES + 110.0 * (at % 2) as f64, 6.0 + 17.0 * (at / 2) as f64);
+        let (left, top) = (NAMES + 104.0 * (at % 2) as f64, 6.0 + 17.0 * (at / 2) as f64);
         let (left_text, top_text) = (short(left), short(top));
         let _ = write!(
             out,
@@ -47,7 +55,7 @@ pub fn kinds(analysis: &Analysis) -> Option<String> {
     }
     for (at, one) in shown.iter().enumerate() {
         let top = TOP + ROW * at as f64 + 4.0;
-        label(&mut out, NAMES - 10.0, top + 12.0, "end", "name", &fitted(&one.name, NAMES - 12.0));
+        label(&mut out, NAMES - 10.0, top + 12.0, "end", "name", &stage(&one.name));
         let mut left = 0.0;
         for ((class, _), number) in KINDS.iter().zip(numbers(one)) {
             let width = x.at(left + number as f64) - x.at(left);
@@ -78,7 +86,13 @@ mod tests {
 
     fn one(name: &str, missing: u64) -> SystemErrors {
         let errors = Errors { missing, wrong_type: missing / 2, ..Errors::default() };
-        SystemErrors { name: name.into(), errors, labels: vec![] }
+        SystemErrors { name: name.into(), errors, labels: vec![], interval: None, others: vec![] }
+    }
+
+    #[test]
+    fn a_stage_of_a_long_named_team_keeps_its_own_name() {
+        assert_eq!(stage("crossagentie: feedback 1"), "… feedback 1");
+        assert_eq!(stage("team: first"), "team: first");
     }
 
     #[test]

@@ -2,14 +2,22 @@
 //! page's style sheet, each with a title and a description for who cannot see it.
 
 mod bars;
+mod cases;
 mod cost;
+mod flow;
 mod kinds;
 mod loss;
+mod reliability;
+mod rounds;
 
 pub use bars::bars;
+pub use cases::cases;
 pub use cost::scatter;
+pub use flow::flow;
 pub use kinds::kinds;
 pub use loss::{loss, loss_summary};
+pub use reliability::reliability;
+pub use rounds::rounds;
 
 use std::fmt::Write;
 
@@ -71,6 +79,12 @@ fn path(out: &mut String, class: &str, points: &[(f64, f64)]) {
     if !steps.is_empty() {
         let _ = write!(out, "<path class=\"{class}\" d=\"M{}\"/>", steps.join("L"));
     }
+}
+
+/// A rectangle: left, top, width, height.
+fn block(out: &mut String, class: &str, [left, top, width, height]: [f64; 4]) {
+    let [x, y, wide, high] = [left, top, width, height].map(short);
+    let _ = write!(out, "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{high}\"/>");
 }
 
 /// A dot.

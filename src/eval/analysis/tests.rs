@@ -49,6 +49,7 @@ fn asked(seen: Option<&Seen>) -> Asked<'_> {
         shown: vec!["team", "student"],
         hardest: 1,
         resampling: Resampling { replicates: 100, seed: 1 },
+        rules: Rules::default(),
     }
 }
 
@@ -95,6 +96,7 @@ fn subsets_hold_what_training_cannot_have_shown() {
     // The second document alone.
     assert_eq!(counts(2, 0), Counts { tp: 3, fp: 1, fn_: 0 });
     assert_eq!((found.subsets[2].documents, found.subsets[3].gold), (1, 2));
+    assert_eq!(found.leaked, Some(1));
     assert!(analyse(&documents(), &readings(), &asked(None)).subsets.is_empty());
 }
 
@@ -110,7 +112,7 @@ fn the_hardest_document_comes_with_text_gold_and_every_answer() {
 
 #[test]
 fn a_long_text_is_cut_and_says_by_how_much() {
-    let text = format!("Zoé {}", "x".repeat(2 * SHOWN));
+    let text = format!("Zoé {}", "x".repeat(2 * hardest::SHOWN));
     let gold = Extraction {
         entities: vec![Entity {
             label: "X".into(),
@@ -123,11 +125,61 @@ fn a_long_text_is_cut_and_says_by_how_much() {
     let document = Document { gold: Some(gold), ..Document::new("d", text) };
     let found = analyse(&[document], &[("team".into(), vec![Extraction::default()])], &asked(None));
     let hard = &found.hardest[0];
-    assert_eq!((hard.text.chars().count(), hard.cut, hard.gold.len()), (SHOWN, SHOWN as u64 + 4, 0));
+    assert_eq!((hard.text.chars().count(), hard.cut, hard.gold.len()), (hardest::SHOWN, hardest::SHOWN as u64 + 4, 0));
 }
 
 #[test]
 fn readings_shorter_than_the_documents_count_as_empty() {
     let found = analyse(&documents(), &[("team".into(), vec![])], &asked(None));
     assert_eq!(found.systems[0].errors, Errors { missing: 6, ..Errors::default() });
+}
+
+/// The documents with relations: Ann Lee met Bo; Zoe left Bern.
+fn related() -> (Vec<Document>, Vec<(String, Vec<Extraction>)>) {
+    let link = |label: &str, head: usize, tail: usize| crate::ie::Relation {
+        label: label.into(),
+        head,
+        tail,
+        confidence: None,
+    };
+    let with = |mut found: Extraction, links: &[crate::ie::Relation]| {
+        found.relations = links.to_vec();
+        found
+    };
+    let mut documents = documents();
+    let links = [vec![link("met", 0, 1)], vec![link("left", 0, 1)]];
+    for (document, links) in documents.iter_mut().zip(&links) {
+        document.gold = document.gold.take().map(|gold| with(gold, links));
+    }
+    let gold = |at: usize| documents[at].gold.clone().unwrap();
+    // The team turns the first round; the student has the first right and takes the second for "met".
+    let team = vec![with(gold(0), &[link("met", 1, 0)]), gold(1)];
+    let student = vec![gold(0), with(gold(1), &[link("met", 0, 1), link("left", 0, 2)])];
+    (documents, vec![("team".into(), team), ("student".into(), student)])
+}
+
+#[test]
+fn relations_have_kinds_transitions_subsets_and_stand_in_hard_documents() {
+    let (documents, readings) = related();
+    let taught = read(TEXTS[0], &[("PER", "Ann Lee"), ("PER", "Bo")]);
+    let seen = Seen::of([&taught], BTreeSet::new());
+    let found = analyse(&documents, &readings, &Asked { pairs: vec![("team", "student")], ..asked(Some(&seen)) });
+    let tally = |system: usize| &found.systems[system].other(Measure::Relations).unwrap().tally;
+    assert_eq!((tally(0).right, &tally(0).kinds), (1, &BTreeMap::from([(Kind::Reversed, 1)])));
+    assert_eq!(tally(1).kinds, BTreeMap::from([(Kind::WrongLabel, 1), (Kind::Spurious, 1)]));
+    assert_eq!(found.systems[1].counts(Measure::Relations), Some(Counts { tp: 1, fp: 2, fn_: 1 }));
+    assert!(found.systems[0].other(Measure::Triggers).is_none(), "nobody finds an event");
+    let [entities, relations] = &found.transitions[..] else { panic!("entities and relations") };
+    assert_eq!((entities.measure, relations.measure), (Measure::Entities, Measure::Relations));
+    assert_eq!(relations.fixed, BTreeMap::from([(Kind::Reversed, 1)]));
+    assert_eq!(relations.lost, BTreeMap::from([(Kind::WrongLabel, 1)]));
+    // One end that was not shown is enough: Zoe left Bern. Both ends were shown: Ann Lee met Bo.
+    assert_eq!(found.subsets[0].systems[0].relations, Counts { tp: 1, fp: 0, fn_: 0 });
+    assert_eq!(found.subsets[1].systems[0].relations, Counts { tp: 0, fp: 1, fn_: 1 });
+    assert_eq!((found.subsets[0].gold_relations, found.leaked), (1, Some(0)));
+    // The first document has the team's one mistake of two (gold missed, answer wrong) and counts 1.
+    let hard = &found.hardest[0];
+    assert_eq!((hard.id.as_str(), hard.answers[1].mistakes()), ("d1", 2));
+    assert_eq!(hard.gold_relations[0].head, "Zoe");
+    assert_eq!(hard.answers[1].relations.iter().map(|one| one.right).collect::<Vec<_>>(), [false, false]);
 }
