@@ -4,9 +4,12 @@
 //! the gold says is not seen here either. Deliberately absent: the team, the test split.
 
 mod confidence;
+mod dedup;
 mod leakage;
 mod rules;
+mod shingles;
 
 pub use confidence::confidence;
-pub use leakage::{Leak, Leakage, leaks};
+pub use dedup::{Deduper, Duplicate, Likeness, Sketch};
+pub use leakage::{Leak, LeakIndex, Leakage, Shared, leaks};
 pub use rules::{Kept, Rules, Sieved, sieve};

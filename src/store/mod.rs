@@ -7,6 +7,7 @@ mod documents;
 mod hash;
 mod jsonl;
 mod manifest;
+mod scratch;
 mod shards;
 mod spill;
 mod writer;
@@ -19,9 +20,10 @@ pub use atomic::write_atomic;
 pub use documents::{
     document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,
 };
-pub use hash::{hash_bytes, hash_file};
+pub use hash::{digest, hash_bytes, hash_file};
 pub use jsonl::{each_line, open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
+pub use scratch::Scratch;
 pub use shards::{Shard, answer_files, find_shards};
 pub use spill::Spill;
 pub use writer::LineWriter;
