@@ -6,8 +6,9 @@ mod settings;
 pub use settings::train_config;
 
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
-use super::{Common, Outcome, distill, model, refusals, run::splits};
+use super::{Common, Outcome, distill, leakage, model, refusals, run::splits};
 use crate::config::Plan;
+use crate::corpus::Splits;
 use crate::eval::{Mode, Rules, score};
 use crate::ie::Document;
 use crate::report::{Stage, TrainingPoint};
@@ -52,7 +53,7 @@ pub struct Trained {
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
     let plan = session::plan(&args.experiment, common)?;
-    let dev = splits(&plan)?.dev;
+    let splits = splits(&plan)?;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
     if args.dry_run {
@@ -63,7 +64,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         "none" => Resume::Anew,
         path => Resume::From(PathBuf::from(path)),
     };
-    learn(&plan, &weights, &dev, &resume, common, &Reporter::new(common))?;
+    learn(&plan, &weights, &splits, &resume, common, &Reporter::new(common))?;
     let adapter = plan.output_dir().join("adapter");
     if common.json {
         println!("{}", serde_json::json!({ "adapter": adapter }));
@@ -115,13 +116,14 @@ const LOG: &str = "trainer_log.jsonl";
 pub fn learn(
     plan: &Plan,
     weights: &Path,
-    dev: &[Document],
+    splits: &Splits,
     resume: &Resume,
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Trained> {
     let out = plan.output_dir();
     let lines = corpus(plan)?;
+    leakage::check(plan, splits, &lines)?;
     let mut wanted = stage("train", plan, &["train", "lora", "base_model", "eval"], &[distill::FILES[0]])?;
     let base_sha256 = weights_hash(weights)?;
     wanted.parts.insert("weights".into(), base_sha256.clone());
@@ -133,7 +135,7 @@ pub fn learn(
     if matches!(resume, Resume::Auto | Resume::Renew) && is_done(out, &wanted) {
         reporter.say("train: done before");
     } else {
-        let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
+        let fitted = teach(plan, weights, &lines, &splits.dev, &config, resume, common, reporter)?;
         publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
         wanted.seal(out, &[&ADAPTER[..], &[LOG]].concat())?;
         reporter.say(&told(&fitted));

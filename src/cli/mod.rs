@@ -10,6 +10,7 @@ pub mod distill;
 pub mod doctor;
 pub mod estimate;
 pub mod extract;
+pub mod leakage;
 pub mod learn;
 pub mod local;
 pub mod merge;

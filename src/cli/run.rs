@@ -71,7 +71,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     }
 
     // ── 5. student ──
-    let trained = learn::learn(&plan, &weights, &splits.dev, &Resume::Renew, common, &reporter)?;
+    let trained = learn::learn(&plan, &weights, &splits, &Resume::Renew, common, &reporter)?;
 
     // ── 6. verdict, 7. report ──
     let measured = verdict::measure(&plan, &weights, &client, &splits.test, common, &reporter)?;

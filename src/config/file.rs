@@ -59,6 +59,13 @@ pub struct DataSection {
     /// refused: published sets are not always clean. In 0..=1. Default 0.
     #[serde(default)]
     pub max_leaked_share: f64,
+    /// Share of the dev or test documents whose typed names (two or more) may be just those that one
+    /// training document is taught with, before `train` is refused. In 0..=1. Default 1: told, never refused.
+    #[serde(default = "whole")]
+    pub max_shared_tuples: f64,
+    /// Licence of the training documents, as the README of the corpus names it. Default: unknown.
+    #[serde(default)]
+    pub license: Option<String>,
 }
 
 /// The teacher team.
@@ -196,6 +203,12 @@ pub struct FilterSection {
     /// Most conversations with an empty answer, as a share of those of their task: a student that
     /// never sees one invents facts. In 0..=1. Default 0.25.
     pub negatives_share: f64,
+    /// Training texts that share this much of their five-word shingles (Jaccard, estimated) with an
+    /// earlier one are left out, and so are exact copies. In 0..=1; 0 leaves all in. Default 0.85.
+    pub dedup_threshold: f64,
+    /// What becomes of texts with e-mail addresses, phone numbers, IBANs, card numbers or IP
+    /// addresses: `keep`, `drop` (the document), or `mask` (the number, by a word of its kind). Default `keep`.
+    pub pii: String,
 }
 
 /// How systems are measured.
@@ -228,6 +241,8 @@ impl Default for FilterSection {
             mode: "all".into(),
             cases_per_type: 5,
             negatives_share: 0.25,
+            dedup_threshold: 0.85,
+            pii: "keep".into(),
         }
     }
 }
@@ -239,6 +254,9 @@ impl Default for EvalSection {
     }
 }
 
+fn whole() -> f64 {
+    1.0
+}
 fn seed() -> u64 {
     42
 }

@@ -5,7 +5,7 @@ use super::Config;
 use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
-const CHOICES: [(&str, &[&str]); 11] = [
+const CHOICES: [(&str, &[&str]); 12] = [
     ("team.protocol", &["aeio", "type_agents", "crossagentie", "cooperkgc"]),
     (
         "team.constrained_output",
@@ -15,6 +15,7 @@ const CHOICES: [(&str, &[&str]); 11] = [
     ("team.tasks", &["entities", "relations", "events"]),
     ("team.language", &["auto", "en", "zh", "ko"]),
     ("filter.mode", &["all", "cases_per_type"]),
+    ("filter.pii", &["keep", "drop", "mask"]),
     ("train.lr_scheduler", &["constant", "constant_with_warmup", "linear", "cosine"]),
     ("train.excess_length_strategy", &["raise", "drop"]),
     ("train.on_divergence", &["stop", "rollback"]),
@@ -23,8 +24,9 @@ const CHOICES: [(&str, &[&str]); 11] = [
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 25] = [
+const RANGES: [(&str, f64, Option<f64>); 27] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
+    ("data.max_shared_tuples", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
     ("team.frequency_penalty", -2.0, Some(2.0)),
@@ -39,6 +41,7 @@ const RANGES: [(&str, f64, Option<f64>); 25] = [
     ("filter.relation_threshold", 0.0, Some(1.0)),
     ("filter.max_dropped_share", 0.0, Some(1.0)),
     ("filter.negatives_share", 0.0, Some(1.0)),
+    ("filter.dedup_threshold", 0.0, Some(1.0)),
     ("lora.r", 1.0, None),
     ("train.num_epochs", 1.0, None),
     ("train.warmup_ratio", 0.0, Some(1.0)),

@@ -70,13 +70,16 @@ impl Plan {
         }
         for (key, value) in [
             ("data.max_leaked_share", data.max_leaked_share),
+            ("data.max_shared_tuples", data.max_shared_tuples),
             ("filter.threshold", filter.threshold),
             ("filter.relation_threshold", filter.relation_threshold),
             ("filter.max_dropped_share", filter.max_dropped_share),
             ("filter.negatives_share", filter.negatives_share),
+            ("filter.dedup_threshold", filter.dedup_threshold),
         ] {
             within(key, value, 0.0, 1.0)?;
         }
+        one_of("filter.pii", &filter.pii, &["keep", "drop", "mask"])?;
         one_of("team.debate", &team.debate, &["none", "entities", "relations", "events", "both"])?;
         for task in &team.tasks {
             one_of("team.tasks", task, &["entities", "relations", "events"])?;
