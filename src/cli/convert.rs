@@ -24,8 +24,9 @@ pub struct Args {
     /// Documents are written here (.jsonl or .jsonl.zst); `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What is written to --out: documents, or back to conll (IOB2), conll-bioes or spert
-    #[arg(long, default_value = "documents", value_parser = ["documents", "conll", "conll-bioes", "spert"])]
+    /// What is written to --out: documents, or back to conll (IOB2), conll-bioes, spert, gliner,
+    /// instructuie, universalner or iepile; the last two ask for the labels of --schema
+    #[arg(long, default_value = "documents", value_parser = TARGETS)]
     to: String,
     /// What ends a token on the way back, where the source has none: words (also signs) or space
     #[arg(long, default_value = "words", value_parser = ["words", "space"])]
@@ -125,7 +126,11 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
     if inputs.iter().all(|(_, format)| format.name == "schema") {
         return schemas(args, common, &inputs);
     }
-    let mut output = Output::open(args)?;
+    let asked = options.schema.clone().unwrap_or_default();
+    if options.schema.is_none() && target(&args.to).is_some_and(Target::needs_schema) {
+        return Err(usage(format!("convert: --to {} asks for every label; give the schema with --schema FILE", args.to)));
+    }
+    let mut output = Output::open(args, asked)?;
     let report = corpus::convert(&inputs, &options, &mut |document, tokens| output.take(document, tokens))?;
     if report.census.documents == 0 {
         bail!("{}: no document was found", args.inputs[0].display());
@@ -144,6 +149,24 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
         bail!("the check found {broken} broken and {repaired} repaired items");
     }
     Ok(Outcome::Done)
+}
+
+/// What `--to` may name.
+const TARGETS: [&str; 8] =
+    ["documents", "conll", "conll-bioes", "spert", "gliner", "instructuie", "universalner", "iepile"];
+
+/// The native format by name; `None` for documents.
+pub(super) fn target(name: &str) -> Option<Target> {
+    Some(match name {
+        "conll" => Target::Conll,
+        "conll-bioes" => Target::ConllBioes,
+        "spert" => Target::Spert,
+        "gliner" => Target::Gliner,
+        "instructuie" => Target::InstructUie,
+        "universalner" => Target::UniversalNer,
+        "iepile" => Target::IePile,
+        _ => return None,
+    })
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {
@@ -231,13 +254,9 @@ enum Place {
 }
 
 impl Output {
-    fn open(args: &Args) -> anyhow::Result<Output> {
-        let target = match args.to.as_str() {
-            "conll" => Some(Target::Conll),
-            "conll-bioes" => Some(Target::ConllBioes),
-            "spert" => Some(Target::Spert),
-            _ => None,
-        };
+    /// `asked` is the schema whose labels are asked for.
+    fn open(args: &Args, asked: Schema) -> anyhow::Result<Output> {
+        let target = target(&args.to);
         let place = match args.out.as_deref() {
             None => Place::Nowhere,
             Some(path) if path == Path::new("-") => Place::Stdout,
@@ -249,7 +268,8 @@ impl Output {
                 Place::File(LineWriter::create(path)?)
             }
         };
-        Ok(Output { place, back: target.map(|target| WayBack::new(target, args.tokens == "space")) })
+        let back = target.map(|target| WayBack::new(target, args.tokens == "space").asking(asked));
+        Ok(Output { place, back })
     }
 
     fn take(&mut self, document: &Document, tokens: &[Range<usize>]) -> Result<(), StoreError> {
