@@ -19,7 +19,7 @@ const EVERYWHERE: [&str; 2] = ["serde", "thiserror"];
 const LAYERS: [Layer; 14] = [
     Layer { module: "ie", ours: &[], outside: &[] },
     Layer { module: "config", ours: &["ie"], outside: &["toml", "serde_json", "strsim", "schemars"] },
-    Layer { module: "store", ours: &["ie"], outside: &["serde_json", "zstd", "sha2", "tempfile", "rusqlite"] },
+    Layer { module: "store", ours: &["ie"], outside: &["serde_json", "zstd", "sha2", "tempfile", "rusqlite", "polars"] },
     Layer {
         module: "template",
         ours: &["ie", "config"],

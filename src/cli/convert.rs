@@ -4,7 +4,7 @@ use super::{Common, Outcome, printed, usage};
 use crate::config::schema_file::read_schema;
 use crate::corpus::{self, FORMATS, Format, Join, Options, Report, Scheme, Target, Unit, WayBack, Weight};
 use crate::ie::{Document, Schema};
-use crate::store::{LineWriter, StoreError, document_line, write_atomic};
+use crate::store::{DocumentWriter, LineWriter, StoreError, document_line, write_atomic};
 use anyhow::{Context, bail};
 use std::fmt::Write;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ pub struct Args {
     /// Native format of the files; `auto` asks each file and says what it took it for
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = parse_format)]
     from: Asked,
-    /// Documents are written here (.jsonl or .jsonl.zst); `-` is standard output
+    /// Documents are written here (.jsonl, .jsonl.zst or .parquet); `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// What is written to --out: documents, or back to conll (IOB2), conll-bioes, spert, gliner,
@@ -251,6 +251,7 @@ enum Place {
     Nowhere,
     Stdout,
     File(LineWriter),
+    Documents(DocumentWriter),
 }
 
 impl Output {
@@ -262,10 +263,12 @@ impl Output {
             Some(path) if path == Path::new("-") => Place::Stdout,
             Some(path) => {
                 let name = path.to_string_lossy();
-                if target.is_none() && !name.ends_with(".jsonl") && !name.ends_with(".jsonl.zst") {
-                    return Err(usage(format!("{name}: documents are written as .jsonl or .jsonl.zst")));
+                let known = [".jsonl", ".jsonl.zst", ".parquet"].iter().any(|ending| name.ends_with(ending));
+                match target {
+                    None if known => Place::Documents(DocumentWriter::create(path)?),
+                    None => return Err(usage(format!("{name}: documents are written as .jsonl, .jsonl.zst or .parquet"))),
+                    Some(_) => Place::File(LineWriter::create(path)?),
                 }
-                Place::File(LineWriter::create(path)?)
             }
         };
         let back = target.map(|target| WayBack::new(target, args.tokens == "space").asking(asked));
@@ -273,6 +276,9 @@ impl Output {
     }
 
     fn take(&mut self, document: &Document, tokens: &[Range<usize>]) -> Result<(), StoreError> {
+        if let Place::Documents(writer) = &mut self.place {
+            return writer.write(document);
+        }
         let bytes = match &mut self.back {
             Some(back) => back.document(document, tokens),
             None => document_line(document),
@@ -283,7 +289,7 @@ impl Output {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let stdout = |source| StoreError::Io { path: "standard output".into(), action: "writing", source };
         match &mut self.place {
-            Place::Nowhere => Ok(()),
+            Place::Nowhere | Place::Documents(_) => Ok(()),
             Place::Stdout => match std::io::stdout().lock().write_all(bytes) {
                 // A reader that went away, such as `head`, has what it wanted.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -303,6 +309,7 @@ impl Output {
         }
         match self.place {
             Place::File(writer) => writer.finish(),
+            Place::Documents(writer) => writer.finish(),
             Place::Nowhere | Place::Stdout => Ok(()),
         }
     }
