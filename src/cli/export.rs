@@ -1,5 +1,6 @@
 //! `export`: what the student would be taught, in the formats that other tools read. 4. of the arrow.
 
+mod parts;
 mod source;
 
 use super::{Common, Outcome, convert, printed, usage};
@@ -7,10 +8,11 @@ use crate::config::Plan;
 use crate::config::schema_file::read_schema;
 use crate::corpus::WayBack;
 use crate::ie::Schema;
-use crate::store::{LineWriter, open, to_jsonl, write_atomic};
+use crate::store::{DocumentWriter, LineWriter, open, to_jsonl, write_atomic};
 use crate::template::export::{Form, dataset_info, preference, written};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use parts::Parts;
 use source::{Source, Taught, pairs};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,8 @@ Examples:
 Conversations: messages (TRL, LLaMA-Factory), prompt_completion (TRL), alpaca, sharegpt (UniversalNER's
 questions, one a type), iepile (IEPile and OneKE: six types or four relations a question).
 Annotations: gliner, instructuie, conll (IOB2), conll-bioes, spert, documents.
+Tables: parquet: parts of a folder (part-00000.parquet, …) with the columns document, task, system, prompt,
+completion, confidence and meta, which Spark, Ray, DuckDB and polars read as one data set.
 Preferences: dpo (TRL), dpo-alpaca (LLaMA-Factory): where a debate changed the answer, what was kept of it
 is chosen and the answer before it rejected.
 
@@ -38,9 +42,15 @@ pub struct Args {
     /// Format
     #[arg(long, value_name = "FORMAT", value_parser = FORMATS)]
     to: String,
-    /// The file to write; .jsonl.zst is compressed
-    #[arg(long, value_name = "FILE")]
+    /// The file to write, compressed as .jsonl.zst; documents also as .parquet; of parquet the folder
+    #[arg(long, value_name = "FILE|DIR")]
     out: PathBuf,
+    /// Rows of a part, with --to parquet; the last part has fewer
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    rows: usize,
+    /// How the names of parts begin, with --to parquet: parts of several runs may be moved together
+    #[arg(long, value_name = "NAME", default_value = "part")]
+    prefix: String,
     /// Directory of the run; default: the config's
     #[arg(long, value_name = "DIR")]
     run: Option<PathBuf>,
@@ -52,7 +62,7 @@ pub struct Args {
     set: Vec<String>,
 }
 
-const FORMATS: [&str; 13] = [
+const FORMATS: [&str; 14] = [
     "messages",
     "prompt_completion",
     "alpaca",
@@ -64,6 +74,7 @@ const FORMATS: [&str; 13] = [
     "conll-bioes",
     "spert",
     "documents",
+    "parquet",
     "dpo",
     "dpo-alpaca",
 ];
@@ -72,8 +83,9 @@ const FORMATS: [&str; 13] = [
 enum Writing {
     Conversations(Form),
     Preferences(Form),
-    Documents,
+    Documents(DocumentWriter),
     Annotations(WayBack),
+    Parts(Parts),
 }
 
 /// Runs the verb.
@@ -125,7 +137,9 @@ fn writing(args: &Args, schema: Option<&Schema>, of_run: bool) -> Result<Writing
         "alpaca" => Writing::Conversations(Form::Alpaca),
         "dpo" => Writing::Preferences(Form::Messages),
         "dpo-alpaca" => Writing::Preferences(Form::Alpaca),
-        "documents" => Writing::Documents,
+        "documents" => Writing::Documents(DocumentWriter::create(&args.out)?),
+        "parquet" if args.rows == 0 => return Err(usage("export: --rows is 0; expected 1 or more")),
+        "parquet" => Writing::Parts(Parts::within(&args.out, &args.prefix, args.rows)?),
         other => {
             let native = if other == "sharegpt" { "universalner" } else { other };
             let target = convert::target(native).context("the list of formats is the parser's")?;
@@ -135,7 +149,7 @@ fn writing(args: &Args, schema: Option<&Schema>, of_run: bool) -> Result<Writing
     if matches!(writing, Writing::Preferences(_)) && !of_run {
         return Err(usage(format!("export: --to {to} needs the debates of a run; give its config (.toml)")));
     }
-    let asks = matches!(writing, Writing::Conversations(_)) || ["sharegpt", "iepile"].contains(&to);
+    let asks = matches!(writing, Writing::Conversations(_) | Writing::Parts(_)) || ["sharegpt", "iepile"].contains(&to);
     if asks && schema.is_none() {
         return Err(usage(format!("export: --to {to} asks for every label; give the schema with --schema FILE")));
     }
@@ -144,12 +158,11 @@ fn writing(args: &Args, schema: Option<&Schema>, of_run: bool) -> Result<Writing
 
 /// Writes everything; gives the documents read and the records written.
 fn write(args: &Args, mut writing: Writing, source: Source, plan: Option<&Plan>) -> Result<(usize, usize)> {
-    let mut writer = LineWriter::create(&args.out)?;
-    let (mut documents, mut records) = (0, 0);
-    let mut line = |writer: &mut LineWriter, record: Value| -> Result<()> {
-        records += 1;
-        Ok(writer.write(&to_jsonl(&[record]))?)
+    let mut lines = match &writing {
+        Writing::Documents(_) | Writing::Parts(_) => None,
+        _ => Some(LineWriter::create(&args.out)?),
     };
+    let (mut documents, mut records) = (0, 0);
     let mut traces = match (&writing, plan) {
         (Writing::Preferences(_), Some(plan)) => Some(source::Traces::of_run(plan)?),
         _ => None,
@@ -158,34 +171,47 @@ fn write(args: &Args, mut writing: Writing, source: Source, plan: Option<&Plan>)
         let taught: Taught = taught?;
         documents += 1;
         let named = |said: String| anyhow!("document \"{}\": {said}", taught.document.id);
-        match &mut writing {
+        let written: Vec<Vec<u8>> = match &mut writing {
             Writing::Conversations(form) => {
-                for messages in &taught.conversations {
-                    line(&mut writer, written(messages, *form).map_err(named)?)?;
-                }
+                let each = taught.lines.iter().map(|line| Ok(to_jsonl(&[written(&line.messages, *form).map_err(named)?])));
+                each.collect::<Result<_>>()?
             }
             Writing::Preferences(form) => {
                 let trace = traces.as_mut().context("a run has traces")?.of(&taught.document.id)?;
-                for (asked, chosen, rejected) in pairs(&taught, &trace) {
-                    line(&mut writer, preference(asked, chosen, &rejected, *form).map_err(named)?)?;
-                }
+                let pair = |(asked, chosen, rejected): (&[_], &str, String)| {
+                    Ok(to_jsonl(&[preference(asked, chosen, &rejected, *form).map_err(named)?]))
+                };
+                pairs(&taught, &trace).into_iter().map(pair).collect::<Result<_>>()?
             }
-            Writing::Documents => writer.write(&crate::store::document_line(&taught.document))?,
-            Writing::Annotations(back) => writer.write(&back.document(&taught.document, &[]))?,
+            Writing::Annotations(back) => vec![back.document(&taught.document, &[])],
+            Writing::Documents(writer) => {
+                writer.write(&taught.document)?;
+                records += 1;
+                continue;
+            }
+            Writing::Parts(parts) => {
+                taught.lines.iter().try_for_each(|line| parts.write(line))?;
+                records += taught.lines.len();
+                continue;
+            }
+        };
+        records += written.len();
+        if let Some(lines) = &mut lines {
+            written.iter().try_for_each(|bytes| lines.write(bytes))?;
         }
     }
-    match &writing {
-        Writing::Annotations(back) => {
-            writer.write(back.end())?;
-            for (what, (count, example)) in &back.left_out {
-                eprintln!("warning: left out: {count} {what}, as in {example}");
-            }
-            records = documents;
+    if let (Writing::Annotations(back), Some(lines)) = (&writing, &mut lines) {
+        lines.write(back.end())?;
+        for (what, (count, example)) in &back.left_out {
+            eprintln!("warning: left out: {count} {what}, as in {example}");
         }
-        Writing::Documents => records = documents,
+    }
+    match writing {
+        Writing::Documents(writer) => writer.finish()?,
+        Writing::Parts(mut parts) => parts.finish()?,
         _ => {}
     }
-    writer.finish()?;
+    lines.map_or(Ok(()), LineWriter::finish)?;
     Ok((documents, records))
 }
 

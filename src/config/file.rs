@@ -207,7 +207,8 @@ pub struct FilterSection {
     /// earlier one are left out, and so are exact copies. In 0..=1; 0 leaves all in. Default 0.85.
     pub dedup_threshold: f64,
     /// What becomes of texts with e-mail addresses, phone numbers, IBANs, card numbers or IP
-    /// addresses: `keep`, `drop` (the document), or `mask` (the number, by a word of its kind). Default `keep`.
+    /// addresses: `keep`, `drop` (the document), or `mask` (letters as x, digits as 0, so that all else stays
+    /// where it stands). Default `keep`.
     pub pii: String,
 }
 

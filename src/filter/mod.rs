@@ -6,10 +6,12 @@
 mod confidence;
 mod dedup;
 mod leakage;
+mod pii;
 mod rules;
 mod shingles;
 
 pub use confidence::confidence;
 pub use dedup::{Deduper, Duplicate, Likeness, Sketch};
 pub use leakage::{Leak, LeakIndex, Leakage, Shared, leaks};
+pub use pii::{PiiKind, masked, pii};
 pub use rules::{Kept, Rules, Sieved, sieve};

@@ -46,6 +46,24 @@ pub struct Line {
     pub meta: Provenance,
 }
 
+impl Line {
+    /// A conversation from annotations; `hash` gives the SHA-256 of its system message.
+    pub fn of_gold(document: &str, task: Task, messages: Vec<Message>, hash: impl Fn(&[u8]) -> String) -> Line {
+        let prompt = messages.first().map_or_else(String::new, |first| hash(first.content.as_bytes()));
+        let meta = Provenance {
+            documents: vec![document.into()],
+            task,
+            protocol: "gold".into(),
+            rounds: 0,
+            votes: vec![],
+            confidence: 1.0,
+            prompt,
+            tokens: None,
+        };
+        Line { messages, meta }
+    }
+}
+
 /// The conversations of one document: its entities, and its relations where a signature fits a
 /// pair of them.
 pub fn conversations(prompts: &Prompts, text: &str, extraction: &Extraction) -> Vec<(Task, Vec<Message>)> {

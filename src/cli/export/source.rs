@@ -3,7 +3,7 @@
 use crate::cli::distill;
 use crate::config::Plan;
 use crate::ie::{Document, Extraction, Message, Schema, Status};
-use crate::store::{StoreError, each_document, each_line};
+use crate::store::{StoreError, each_document, each_line, hash_bytes};
 use crate::template::answer::{Finish, read_answer, read_relations, render_entities, render_relations};
 use crate::template::corpus::{Line, Task, conversations};
 use crate::template::prompt::Prompts;
@@ -15,8 +15,8 @@ use std::path::Path;
 /// A document, its gold replaced by what is taught of it.
 pub struct Taught {
     pub document: Document,
-    pub conversations: Vec<Vec<Message>>,
-    tasks: Vec<Task>,
+    /// The conversations about it.
+    pub lines: Vec<Line>,
     schema: Schema,
 }
 
@@ -83,8 +83,8 @@ impl Source {
         let document = document?;
         let gold = document.gold.clone().unwrap_or_default();
         let asked = self.prompts.iter().flat_map(|prompts| conversations(prompts, &document.text, &gold));
-        let (tasks, conversations) = asked.unzip();
-        Ok(Some(Taught { document, conversations, tasks, schema: self.schema.clone() }))
+        let lines = asked.map(|(task, messages)| Line::of_gold(&document.id, task, messages, hash_bytes)).collect();
+        Ok(Some(Taught { document, lines, schema: self.schema.clone() }))
     }
 }
 
@@ -123,9 +123,7 @@ fn taught(mut document: Document, lines: Vec<Line>, schema: &Schema) -> Result<T
         }
     }
     document.gold = Some(found);
-    let tasks = lines.iter().map(|line| line.meta.task).collect();
-    let conversations = lines.into_iter().map(|line| line.messages).collect();
-    Ok(Taught { document, conversations, tasks, schema: schema.clone() })
+    Ok(Taught { document, lines, schema: schema.clone() })
 }
 
 /// The traces of a run, asked for in the order of the documents.
@@ -165,8 +163,8 @@ pub fn pairs<'t>(taught: &'t Taught, trace: &Trace) -> Vec<(&'t [Message], &'t s
     let schema = &taught.schema;
     let same_names = render_entities(&before, schema) == render_entities(&after, schema);
     let mut pairs = Vec::new();
-    for (task, messages) in taught.tasks.iter().zip(&taught.conversations) {
-        let (was, is) = match task {
+    for Line { messages, meta } in &taught.lines {
+        let (was, is) = match meta.task {
             Task::Entities => (render_entities(&before, schema), render_entities(&after, schema)),
             // Relations are asked over names: other names are another question.
             Task::Relations if same_names => (render_relations(&before, schema), render_relations(&after, schema)),
