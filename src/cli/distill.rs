@@ -1,5 +1,7 @@
 //! `distill`: traces into a corpus of templates. 3. of the arrow.
 
+mod hygiene;
+
 use super::session::{self, Experiment, Reporter};
 use super::{Common, Outcome, shards, usage};
 use crate::config::Plan;
@@ -7,7 +9,7 @@ use crate::corpus::read_train;
 use crate::eval::{Mode as Match, Rules as Scoring, score};
 use crate::filter::{Rules, Sieved, sieve};
 use crate::ie::{Cost, Document, Prediction, Schema};
-use crate::store::{hash_bytes, read_documents, read_jsonl, to_jsonl, write_atomic, write_jsonl};
+use crate::store::{hash_bytes, hash_file, read_documents, read_jsonl, to_jsonl, write_atomic, write_jsonl};
 use crate::template::corpus::{Line, Provenance, Task, cap_empty, conversations};
 use crate::template::prompt::Prompts;
 use crate::trace::{Support, Trace};
@@ -94,9 +96,9 @@ fn gold(plan: &Plan, documents: &[Document], dev: &[Document], common: &Common) 
     let with_gold = documents.iter().filter(|document| document.gold.is_some()).count();
     let told = format!("{} conversations from the gold of {with_gold} documents\n", lines.len());
     let card = format!(
-        "# {}: corpus of gold\n\nThe annotations of the training split as `messages` conversations. {told}\n\
-         Licence: that of the documents.\n",
-        plan.config().title
+        "# {}: corpus of gold\n\nThe annotations of the training split as `messages` conversations. {told}\n{}",
+        plan.config().title,
+        hygiene::told(plan, &BTreeMap::new(), "their annotations, no model's answers")
     );
     write_corpus(plan, &lines, dev, &card, "gold")?;
     if common.json {
@@ -125,7 +127,12 @@ fn write_corpus(plan: &Plan, lines: &[Line], dev: &[Document], card: &str, proto
     write_atomic(&out.join(FILES[3]), card.as_bytes())?;
     let hashes: BTreeMap<&str, String> =
         BTreeMap::from([("train.jsonl", hash_bytes(&to_jsonl(lines))), ("valid.jsonl", hash_bytes(&to_jsonl(&valid)))]);
-    let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": protocol, "filter": plan.config().filter, "sha256": hashes});
+    let data = &plan.config().data;
+    let inputs: BTreeMap<&str, String> = [("data.schema", &data.schema), ("data.train", &data.train), ("data.dev", &data.dev)]
+        .into_iter()
+        .map(|(key, path)| Ok((key, hash_file(path)?)))
+        .collect::<Result<_>>()?;
+    let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": protocol, "filter": plan.config().filter, "inputs": inputs, "license": data.license, "sha256": hashes});
     Ok(write_atomic(&out.join("corpus/manifest.json"), format!("{manifest:#}\n").as_bytes())?)
 }
 
@@ -139,7 +146,10 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
     let traces: Vec<Trace> =
         read_jsonl(&out.join("traces.jsonl")).context("the debate has to run first: understudy debate CONFIG")?;
     let traces = aligned(traces, documents)?;
-    let sieved = sieve(documents, &traces, plan.schema(), &Rules::of(plan)).map_err(|error| anyhow!(error))?;
+    let cost = traces.iter().fold(Cost::default(), |sum, trace| sum.plus(trace.cost()));
+    let hygiene::Cleaned { documents, traces, dropped, pii } = hygiene::clean(plan, documents, traces)?;
+    let mut sieved = sieve(&documents, &traces, plan.schema(), &Rules::of(plan)).map_err(|error| anyhow!(error))?;
+    sieved.documents_dropped.extend(dropped);
     let prompts = Prompts::new(plan.schema().clone());
     let mut lines = Vec::new();
     for kept in &sieved.kept {
@@ -155,9 +165,9 @@ pub fn distil(plan: &Plan, documents: &[Document], dev: &[Document], reporter: &
             "E304: nothing of what the team said passed the filter; lower filter.threshold, or look at OUT/traces.jsonl",
         ));
     }
-    let audit = audit(documents, &traces, &sieved);
+    let audit = audit(&documents, &traces, &sieved);
     let corpus = Corpus { lines: lines.len(), capped, sieved, audit };
-    write_corpus(plan, &lines, dev, &card(plan, &corpus, &traces), &plan.config().team.protocol)?;
+    write_corpus(plan, &lines, dev, &card(plan, &corpus, cost, &pii), &plan.config().team.protocol)?;
     reporter.say(told(&corpus).trim_end());
     Ok(corpus)
 }
@@ -265,9 +275,8 @@ pub fn told(corpus: &Corpus) -> String {
     text
 }
 
-fn card(plan: &Plan, corpus: &Corpus, traces: &[Trace]) -> String {
+fn card(plan: &Plan, corpus: &Corpus, cost: Cost, pii: &BTreeMap<&'static str, usize>) -> String {
     let filter = &plan.config().filter;
-    let cost = traces.iter().fold(Cost::default(), |sum, trace| sum.plus(trace.cost()));
     let tokens = |count: Option<u64>| count.map_or_else(|| "unknown".into(), |count| count.to_string());
     let mut text = format!(
         "# {}: corpus of templates\n\nWhat the team `{}` ({}) can stand behind, as `messages` conversations. `train.jsonl` holds its answers, \
@@ -282,8 +291,7 @@ fn card(plan: &Plan, corpus: &Corpus, traces: &[Trace]) -> String {
     }
     let _ = write!(
         text,
-        "\nThresholds: entities {}, relations {}, largest dropped share {}; mode {}.\n\n{}\nCost of the debate: {} calls, {} tokens read, {} written.\n\n\
-         Licence: that of the documents, and the terms of the model that answered.\n",
+        "\nThresholds: entities {}, relations {}, largest dropped share {}; mode {}.\n\n{}\nCost of the debate: {} calls, {} tokens read, {} written.\n\n",
         filter.threshold,
         filter.relation_threshold,
         filter.max_dropped_share,
@@ -293,7 +301,8 @@ fn card(plan: &Plan, corpus: &Corpus, traces: &[Trace]) -> String {
         tokens(cost.prompt_tokens),
         tokens(cost.completion_tokens)
     );
-    text
+    let team = &plan.config().team;
+    text + &hygiene::told(plan, pii, &format!("answers of the team `{}` of {}", team.protocol, team.model))
 }
 
 /// Where the corpus of a run lies.

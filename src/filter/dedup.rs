@@ -5,7 +5,7 @@
 //! by band. Near copies of near copies are one group; its first text is kept.
 
 use super::shingles::{joined, mixed, shingles, words};
-use crate::store::{Scratch, StoreError, digest};
+use crate::store::{Overflow, StoreError, digest};
 use rayon::prelude::*;
 use std::path::Path;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
@@ -28,9 +28,9 @@ pub struct Deduper {
     /// Multiplier (odd) and summand of each permutation.
     permutations: Vec<(u64, u64)>,
     ordinals: Vec<u32>,
-    digests: Scratch,
-    bands: Vec<Scratch>,
-    lanes: Scratch,
+    digests: Overflow,
+    bands: Vec<Overflow>,
+    lanes: Overflow,
 }
 
 /// What is remembered of a text.
@@ -78,9 +78,9 @@ impl Deduper {
             rows,
             permutations: (0..if threshold > 0.0 { LANES } else { 0 }).map(permutation).collect(),
             ordinals: Vec::new(),
-            digests: Scratch::within(folder)?,
-            bands: (0..LANES / rows).map(|_| Scratch::within(folder)).collect::<Result<_, _>>()?,
-            lanes: Scratch::within(folder)?,
+            digests: Overflow::within(folder)?,
+            bands: (0..LANES / rows).map(|_| Overflow::within(folder)).collect::<Result<_, _>>()?,
+            lanes: Overflow::within(folder)?,
         })
     }
 

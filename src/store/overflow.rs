@@ -11,21 +11,21 @@ const BLOCK: usize = 1 << 18;
 
 /// Appended to first, read from any place afterwards.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct Overflow {
     folder: PathBuf,
     file: File,
     block: Vec<u8>,
 }
 
-impl Scratch {
+impl Overflow {
     /// Begins in a folder, which is made if it is not there.
     ///
     /// # Errors
     /// If the folder or a file in it cannot be made.
-    pub fn within(folder: &Path) -> Result<Scratch, StoreError> {
+    pub fn within(folder: &Path) -> Result<Overflow, StoreError> {
         std::fs::create_dir_all(folder).map_err(StoreError::io(folder, "creating the directory"))?;
         let file = tempfile::tempfile_in(folder).map_err(StoreError::io(folder, "making a temporary file"))?;
-        Ok(Scratch { folder: folder.into(), file, block: Vec::new() })
+        Ok(Overflow { folder: folder.into(), file, block: Vec::new() })
     }
 
     /// Adds bytes at the end.
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn bytes_come_back_in_order_and_from_any_place_and_no_file_is_left() {
         let home = tempfile::tempdir().unwrap();
-        let mut scratch = Scratch::within(home.path()).unwrap();
+        let mut overflow = Overflow::within(home.path()).unwrap();
         // More than one block.
         let count = (BLOCK / 4 + 10) as u32;
-        (0..count).for_each(|at| scratch.append(&at.to_le_bytes()).unwrap());
+        (0..count).for_each(|at| overflow.append(&at.to_le_bytes()).unwrap());
         let mut next = 0;
-        scratch
+        overflow
             .each(|record: [u8; 4]| {
                 assert_eq!(u32::from_le_bytes(record), next);
                 next += 1;
@@ -97,9 +97,9 @@ mod tests {
             .unwrap();
         assert_eq!(next, count);
         let mut record = [0; 4];
-        scratch.read_at(4 * 777, &mut record).unwrap();
+        overflow.read_at(4 * 777, &mut record).unwrap();
         assert_eq!(u32::from_le_bytes(record), 777);
-        assert!(scratch.read_at(4 * u64::from(count), &mut record).is_err());
+        assert!(overflow.read_at(4 * u64::from(count), &mut record).is_err());
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     }
 }
