@@ -148,11 +148,25 @@ def corpus(bench):
                 # At 1 a near copy has every lane alike: the shingles of an exact copy. It does more than the peer.
                 command = bench.understudy("distill", folder / "config.toml", "--set", "filter.dedup_threshold=1", "--json")
             told, seconds, memory = measure.run(command, env=bench.env, log=bench.log)
+            if system != "datasets":
+                keep_instructions(folder)
             row = {"documents": size, "lines": measure.last_json(told)["lines"], "seconds": round(seconds, 2),
                    "traces_per_second": round(size / seconds), "peak_resident_gb": round(memory / 2**30, 3)}
             bench.keep("corpus-peer", f"{system}, {size:.0e}".replace("+0", ""), row)
             rows.append({"system": system, **row})
     measure.table(rows, ["understudy, exact copies alone"], "traces_per_second", "traces/s")
+
+
+def keep_instructions(folder):
+    """The two system messages of our corpus, for the peer."""
+    found = {}
+    with open(folder / "out/corpus/train.jsonl", encoding="utf-8") as lines:
+        for line in lines:
+            line = json.loads(line)
+            found.setdefault(line["meta"]["task"], line["messages"][0]["content"])
+            if len(found) == 2:
+                break
+    (folder / "system.json").write_text(json.dumps([found["entities"], found["relations"]]))
 
 
 # ───────────────────────────── the peer ─────────────────────────────
@@ -184,8 +198,8 @@ def peer(folder):
         seen.add(key)
         return True
 
-    system = "Find the named entities of these types in the text: person, organization. Answer with a JSON object."
-    linking = "Find the relations of these types between the given names: works_for. Answer with a JSON object."
+    # The same instructions as ours, so that both write as much.
+    system, linking = json.loads((folder / "system.json").read_text())
 
     def rendered(rows):
         messages = []

@@ -123,7 +123,7 @@ fn iban(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let mut ends = Vec::new();
     for (place, byte) in bytes.iter().enumerate().skip(at) {
         match byte {
-            b' ' if signs.len() % 4 == 0 => {}
+            b' ' if signs.len().is_multiple_of(4) => {}
             byte if byte.is_ascii_digit() || byte.is_ascii_uppercase() => {
                 signs.push(*byte);
                 let closes = bytes.get(place + 1).is_none_or(|next| !is_word(*next));
@@ -157,10 +157,10 @@ fn number(bytes: &[u8], at: usize) -> Option<(Range<usize>, PiiKind)> {
     let written = &bytes[at..end];
     let digits: Vec<u8> = written.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
     let by_groups = !written.iter().any(|byte| b".()/".contains(byte));
-    if first == 0 && by_groups && (13..=19).contains(&digits.len()) && luhn(&digits) {
+    let abroad = first == 1 || written.starts_with(b"00");
+    if !abroad && by_groups && (13..=19).contains(&digits.len()) && luhn(&digits) {
         return Some((at..end, PiiKind::Card));
     }
-    let abroad = first == 1 || written.starts_with(b"00");
     let phone = (abroad && (8..=15).contains(&digits.len())) || is_north_american(written);
     phone.then_some((at..end, PiiKind::Phone))
 }
