@@ -1,7 +1,7 @@
 //! Texts that stand in the training split more than once: the same but for white space, or nearly
 //! (MinHash, Broder 1997, with locality-sensitive hashing by bands, Indyk and Motwani 1998).
 //!
-//! 28 bytes of memory a document, whatever its length: keys wait in files without a name and are sorted band
+//! Some 30 bytes of memory a document, whatever its length: keys wait in files without a name and are sorted band
 //! by band. Near copies of near copies are one group; its first text is kept.
 
 use super::shingles::{joined, mixed, shingles, words};
