@@ -46,7 +46,8 @@ impl Desk {
     /// Exports the documents; the bytes that were written.
     fn export(&self, to: &str) -> String {
         let out = format!("{to}.jsonl");
-        let (code, _, said) = self.call(&["export", "docs.jsonl", "--schema", "schema.toml", "--to", to, "--out", &out]);
+        let (code, _, said) =
+            self.call(&["export", "docs.jsonl", "--schema", "schema.toml", "--to", to, "--out", &out]);
         assert_eq!(code, 0, "{to}: {said}");
         std::fs::read_to_string(self.path(&out)).unwrap()
     }
@@ -63,7 +64,19 @@ fn folder(path: &Path) -> Vec<String> {
 fn every_format_of_documents_with_gold() {
     let desk = Desk::new();
     let mut page = String::new();
-    for to in ["messages", "prompt_completion", "alpaca", "sharegpt", "iepile", "gliner", "instructuie", "conll", "conll-bioes", "spert", "documents"] {
+    for to in [
+        "messages",
+        "prompt_completion",
+        "alpaca",
+        "sharegpt",
+        "iepile",
+        "gliner",
+        "instructuie",
+        "conll",
+        "conll-bioes",
+        "spert",
+        "documents",
+    ] {
         page += &format!("── {to} ──\n{}", desk.export(to));
     }
     insta::assert_snapshot!("formats", page);
@@ -73,9 +86,16 @@ fn every_format_of_documents_with_gold() {
 #[test]
 fn our_own_readers_read_the_same_from_what_was_exported() {
     let desk = Desk::new();
-    for (to, from, relations) in [("sharegpt", "universalner", 0), ("iepile", "iepile", 1), ("gliner", "gliner", 0), ("instructuie", "instructuie", 1), ("spert", "spert", 1)] {
+    for (to, from, relations) in [
+        ("sharegpt", "universalner", 0),
+        ("iepile", "iepile", 1),
+        ("gliner", "gliner", 0),
+        ("instructuie", "instructuie", 1),
+        ("spert", "spert", 1),
+    ] {
         desk.export(to);
-        let (code, out, said) = desk.call(&["convert", "--from", from, &format!("{to}.jsonl"), "--out", "back.jsonl", "--json"]);
+        let (code, out, said) =
+            desk.call(&["convert", "--from", from, &format!("{to}.jsonl"), "--out", "back.jsonl", "--json"]);
         assert_eq!(code, 0, "{to}: {said}");
         let report: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(report["documents"], json!(2), "{to}: {out}");
@@ -135,7 +155,10 @@ fn run_of_four() -> Desk {
     };
     desk.write("train.jsonl", &lines(&texts));
     for split in ["dev", "test"] {
-        desk.write(&format!("{split}.jsonl"), &format!("{}\n", json!({"id": split, "text": format!("The {split} split."), "gold": {}})));
+        desk.write(
+            &format!("{split}.jsonl"),
+            &format!("{}\n", json!({"id": split, "text": format!("The {split} split."), "gold": {}})),
+        );
     }
     let extraction = |text: &str, names: &[(&str, &str)]| {
         let entity = |(kind, name): &(&str, &str)| {
@@ -178,17 +201,23 @@ fn a_copy_is_left_out_an_address_is_masked_and_both_are_told() {
     };
     let (told, corpus) = distill(&["--set", "filter.pii=mask"]);
     assert_eq!(told["documents_dropped"], json!({"exact copy of an earlier text": 1}));
-    assert!(corpus.contains("Write to xx@xxxx.xxxxxxx, said Bo Ek of Acme.") && !corpus.contains("bo@acme"), "{corpus}");
+    assert!(
+        corpus.contains("Write to xx@xxxx.xxxxxxx, said Bo Ek of Acme.") && !corpus.contains("bo@acme"),
+        "{corpus}"
+    );
     assert!(corpus.contains(r#"{\"person\":[\"Bo Ek\"],\"organization\":[\"Acme\"]}"#), "{corpus}");
     let readme = std::fs::read_to_string(desk.path("out/corpus/README.md")).unwrap();
-    for words in ["e-mail address 1; masked", "Licence: CC-BY-4.0 (the documents)", "Provenance: documents of `train.jsonl`"] {
+    for words in
+        ["e-mail address 1; masked", "Licence: CC-BY-4.0 (the documents)", "Provenance: documents of `train.jsonl`"]
+    {
         assert!(readme.contains(words), "{words}: {readme}");
     }
     let (told, _) = distill(&["--set", "filter.pii=drop"]);
     assert_eq!(told["documents"], json!(2));
     let (told, corpus) = distill(&["--set", "filter.dedup_threshold=0"]);
     assert_eq!((&told["documents"], corpus.contains("bo@acme.example")), (&json!(4), true));
-    let manifest: Value = serde_json::from_slice(&std::fs::read(desk.path("out/corpus/manifest.json")).unwrap()).unwrap();
+    let manifest: Value =
+        serde_json::from_slice(&std::fs::read(desk.path("out/corpus/manifest.json")).unwrap()).unwrap();
     assert_eq!((&manifest["license"], manifest["inputs"].as_object().unwrap().len()), (&json!("CC-BY-4.0"), 3));
 }
 

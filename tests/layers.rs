@@ -19,7 +19,11 @@ const EVERYWHERE: [&str; 2] = ["serde", "thiserror"];
 const LAYERS: [Layer; 14] = [
     Layer { module: "ie", ours: &[], outside: &[] },
     Layer { module: "config", ours: &["ie"], outside: &["toml", "serde_json", "strsim", "schemars"] },
-    Layer { module: "store", ours: &["ie"], outside: &["serde_json", "zstd", "sha2", "tempfile", "rusqlite", "polars"] },
+    Layer {
+        module: "store",
+        ours: &["ie"],
+        outside: &["serde_json", "zstd", "sha2", "tempfile", "rusqlite", "polars"],
+    },
     Layer {
         module: "template",
         ours: &["ie", "config"],

@@ -285,16 +285,26 @@ fn e301_training_texts_that_are_measured() {
 #[test]
 fn e305_the_typed_names_of_a_training_document_are_measured() {
     let desk = Desk::new();
-    let person = |name: &str, start: usize| json!({"type": "person", "text": name, "start": start, "end": start + name.len()});
+    let person =
+        |name: &str, start: usize| json!({"type": "person", "text": name, "start": start, "end": start + name.len()});
     let gold = json!({"entities": [person("Bo Ek", 0), person("Ann Lee", 10)]});
-    desk.lines("test.jsonl", &[json!({"id": "t1", "text": "Bo Ek met Ann Lee.", "gold": gold}), json!({"id": "t2", "text": "Bo swam.", "gold": {}})]);
+    desk.lines(
+        "test.jsonl",
+        &[
+            json!({"id": "t1", "text": "Bo Ek met Ann Lee.", "gold": gold}),
+            json!({"id": "t2", "text": "Bo swam.", "gold": {}}),
+        ],
+    );
     let mut line = conversation(&[("user", "w1"), ("assistant", r#"{"person":["Ann Lee","BO EK"]}"#)]);
     line["meta"]["documents"] = json!(["d1"]);
     desk.lines("out/corpus/train.jsonl", &[line]);
     let says = ["1 of 2 test documents hold just the typed names", "test \"t1\" as train \"d1\"", "(now 0.4)"];
     desk.refused("E305", &["--set", "data.max_shared_tuples=0.4"], &says);
     let found: Value = serde_json::from_slice(&std::fs::read(desk.path("out/corpus/leakage.json")).unwrap()).unwrap();
-    assert_eq!((&found["splits"][1]["clean"], &found["splits"][1]["shared_tuples_share"]), (&json!(["t2"]), &json!(0.5)));
+    assert_eq!(
+        (&found["splits"][1]["clean"], &found["splits"][1]["shared_tuples_share"]),
+        (&json!(["t2"]), &json!(0.5))
+    );
     assert_eq!(found["splits"][0]["clean"], json!(["v1"]));
 }
 

@@ -128,7 +128,10 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
     }
     let asked = options.schema.clone().unwrap_or_default();
     if options.schema.is_none() && target(&args.to).is_some_and(Target::needs_schema) {
-        return Err(usage(format!("convert: --to {} asks for every label; give the schema with --schema FILE", args.to)));
+        return Err(usage(format!(
+            "convert: --to {} asks for every label; give the schema with --schema FILE",
+            args.to
+        )));
     }
     let mut output = Output::open(args, asked)?;
     let report = corpus::convert(&inputs, &options, &mut |document, tokens| output.take(document, tokens))?;
@@ -266,7 +269,9 @@ impl Output {
                 let known = [".jsonl", ".jsonl.zst", ".parquet"].iter().any(|ending| name.ends_with(ending));
                 match target {
                     None if known => Place::Documents(DocumentWriter::create(path)?),
-                    None => return Err(usage(format!("{name}: documents are written as .jsonl, .jsonl.zst or .parquet"))),
+                    None => {
+                        return Err(usage(format!("{name}: documents are written as .jsonl, .jsonl.zst or .parquet")));
+                    }
                     Some(_) => Place::File(LineWriter::create(path)?),
                 }
             }

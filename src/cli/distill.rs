@@ -128,10 +128,11 @@ fn write_corpus(plan: &Plan, lines: &[Line], dev: &[Document], card: &str, proto
     let hashes: BTreeMap<&str, String> =
         BTreeMap::from([("train.jsonl", hash_bytes(&to_jsonl(lines))), ("valid.jsonl", hash_bytes(&to_jsonl(&valid)))]);
     let data = &plan.config().data;
-    let inputs: BTreeMap<&str, String> = [("data.schema", &data.schema), ("data.train", &data.train), ("data.dev", &data.dev)]
-        .into_iter()
-        .map(|(key, path)| Ok((key, hash_file(path)?)))
-        .collect::<Result<_>>()?;
+    let inputs: BTreeMap<&str, String> =
+        [("data.schema", &data.schema), ("data.train", &data.train), ("data.dev", &data.dev)]
+            .into_iter()
+            .map(|(key, path)| Ok((key, hash_file(path)?)))
+            .collect::<Result<_>>()?;
     let manifest = serde_json::json!({"version": env!("CARGO_PKG_VERSION"), "protocol": protocol, "filter": plan.config().filter, "inputs": inputs, "license": data.license, "sha256": hashes});
     Ok(write_atomic(&out.join("corpus/manifest.json"), format!("{manifest:#}\n").as_bytes())?)
 }

@@ -11,8 +11,8 @@ use crate::ie::Schema;
 use crate::store::{DocumentWriter, LineWriter, open, to_jsonl, write_atomic};
 use crate::template::export::{Form, dataset_info, preference, written};
 use anyhow::{Context, Result, anyhow};
-use serde_json::{Value, json};
 use parts::Parts;
+use serde_json::{Value, json};
 use source::{Source, Taught, pairs};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,9 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     }
     let is_config = args.input.extension().is_some_and(|extension| extension == "toml");
     let (schema, plan) = match is_config {
-        true if args.schema.is_some() => return Err(usage("export: --schema is for documents; a config names its own")),
+        true if args.schema.is_some() => {
+            return Err(usage("export: --schema is for documents; a config names its own"));
+        }
         true => {
             let plan = Plan::read(&args.input, &args.set).map_err(|error| usage(error.to_string()))?;
             let plan = args.run.iter().fold(plan, |plan, run| plan.into(run.clone()));
@@ -121,7 +123,10 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let listed = list(&args.out, &args.to)?;
     if common.json {
         let (documents, records) = told;
-        printed(&format!("{}\n", json!({"documents": documents, "records": records, "out": args.out, "dataset_info": listed})))?;
+        printed(&format!(
+            "{}\n",
+            json!({"documents": documents, "records": records, "out": args.out, "dataset_info": listed})
+        ))?;
     } else {
         let (documents, records) = told;
         printed(&format!("{records} records from {documents} documents\nwritten: {}\n", args.out.display()))?;
@@ -173,7 +178,8 @@ fn write(args: &Args, mut writing: Writing, source: Source, plan: Option<&Plan>)
         let named = |said: String| anyhow!("document \"{}\": {said}", taught.document.id);
         let written: Vec<Vec<u8>> = match &mut writing {
             Writing::Conversations(form) => {
-                let each = taught.lines.iter().map(|line| Ok(to_jsonl(&[written(&line.messages, *form).map_err(named)?])));
+                let each =
+                    taught.lines.iter().map(|line| Ok(to_jsonl(&[written(&line.messages, *form).map_err(named)?])));
                 each.collect::<Result<_>>()?
             }
             Writing::Preferences(form) => {

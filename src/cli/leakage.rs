@@ -54,7 +54,8 @@ fn taught(name: &'static str, measured: &[Document], train: &[Document], lines: 
     for line in lines.iter().filter(|line| line.meta.task == Task::Entities) {
         let answer = line.messages.last().map_or("", |message| message.content.as_str());
         let groups: BTreeMap<String, Vec<String>> = serde_json::from_str(answer).unwrap_or_default();
-        let names = groups.into_iter().flat_map(|(label, names)| names.into_iter().map(move |name| (label.clone(), name)));
+        let names =
+            groups.into_iter().flat_map(|(label, names)| names.into_iter().map(move |name| (label.clone(), name)));
         if let [id] = line.meta.documents.as_slice() {
             index.taught(id, names);
         }

@@ -181,7 +181,8 @@ impl LeakIndex {
 
     /// What was found, under the name of the split.
     pub fn leakage(self, split: &'static str) -> Leakage {
-        let clean = self.ids.iter().enumerate().filter(|(at, _)| self.nearest[*at].is_none() && self.shared[*at].is_none());
+        let clean =
+            self.ids.iter().enumerate().filter(|(at, _)| self.nearest[*at].is_none() && self.shared[*at].is_none());
         let clean = clean.map(|(_, id)| id.clone()).collect();
         Leakage {
             split,

@@ -168,15 +168,21 @@ fn number(bytes: &[u8], at: usize) -> Option<(Range<usize>, PiiKind)> {
 /// `ddd-ddd-dddd`, with `.` or a space as well, or `(ddd) ddd-dddd`.
 fn is_north_american(written: &[u8]) -> bool {
     let shape: Vec<u8> = written.iter().map(|byte| if byte.is_ascii_digit() { b'd' } else { *byte }).collect();
-    [&b"ddd-ddd-dddd"[..], b"ddd.ddd.dddd", b"ddd ddd dddd", b"(ddd) ddd-dddd", b"(ddd)ddd-dddd"].contains(&shape.as_slice())
+    [&b"ddd-ddd-dddd"[..], b"ddd.ddd.dddd", b"ddd ddd dddd", b"(ddd) ddd-dddd", b"(ddd)ddd-dddd"]
+        .contains(&shape.as_slice())
 }
 
 /// Every second digit from the right doubled, its digits summed: the sum ends in 0.
 fn luhn(digits: &[u8]) -> bool {
-    let sum: u32 = digits.iter().rev().enumerate().map(|(place, digit)| match (place % 2, u32::from(*digit)) {
-        (0, digit) => digit,
-        (_, digit) => digit * 2 / 10 + digit * 2 % 10,
-    }).sum();
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(place, digit)| match (place % 2, u32::from(*digit)) {
+            (0, digit) => digit,
+            (_, digit) => digit * 2 / 10 + digit * 2 % 10,
+        })
+        .sum();
     sum.is_multiple_of(10)
 }
 
@@ -194,7 +200,10 @@ mod tests {
         use PiiKind::*;
         for (text, wanted) in [
             ("Write to ann.lee+x@mail.example.org.", vec![("ann.lee+x@mail.example.org", Email)]),
-            ("Call +41 44 668 18 00, or 0041 44 668 18 00!", vec![("+41 44 668 18 00", Phone), ("0041 44 668 18 00", Phone)]),
+            (
+                "Call +41 44 668 18 00, or 0041 44 668 18 00!",
+                vec![("+41 44 668 18 00", Phone), ("0041 44 668 18 00", Phone)],
+            ),
             ("(212) 555-0100 and 212-555-0100", vec![("(212) 555-0100", Phone), ("212-555-0100", Phone)]),
             // The examples of ISO 13616's registry for the United Kingdom and Germany.
             ("GB29 NWBK 6016 1331 9268 19 is", vec![("GB29 NWBK 6016 1331 9268 19", Iban)]),

@@ -25,8 +25,8 @@ pub use documents::{
 pub use hash::{digest, hash_bytes, hash_file};
 pub use jsonl::{each_line, open, read_jsonl, to_jsonl, write_jsonl};
 pub use manifest::{Manifest, is_done};
-pub use parquet::{CORPUS_COLUMNS, Cell, ColumnKind, Columns, DOCUMENT_COLUMNS, RowWriter, each_row};
 pub use overflow::Overflow;
+pub use parquet::{CORPUS_COLUMNS, Cell, ColumnKind, Columns, DOCUMENT_COLUMNS, RowWriter, each_row};
 pub use shards::{Shard, answer_files, find_shards};
 pub use spill::Spill;
 pub use writer::LineWriter;

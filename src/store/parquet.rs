@@ -39,12 +39,8 @@ pub enum Cell {
 pub type Columns = &'static [(&'static str, ColumnKind)];
 
 /// The columns of documents.
-pub const DOCUMENT_COLUMNS: Columns = &[
-    ("id", ColumnKind::Text),
-    ("text", ColumnKind::Text),
-    ("gold", ColumnKind::Text),
-    ("meta", ColumnKind::Text),
-];
+pub const DOCUMENT_COLUMNS: Columns =
+    &[("id", ColumnKind::Text), ("text", ColumnKind::Text), ("gold", ColumnKind::Text), ("meta", ColumnKind::Text)];
 
 /// The columns of a corpus.
 pub const CORPUS_COLUMNS: Columns = &[
@@ -104,7 +100,8 @@ impl RowWriter {
             let name = PlSmallStr::from(*name);
             match kind {
                 ColumnKind::Text => {
-                    let texts = rows.iter().map(|row| if let Cell::Text(text) = &row[at] { Some(text.as_str()) } else { None });
+                    let texts =
+                        rows.iter().map(|row| if let Cell::Text(text) = &row[at] { Some(text.as_str()) } else { None });
                     Column::from(StringChunked::from_iter_options(name, texts).into_series())
                 }
                 ColumnKind::Real => {

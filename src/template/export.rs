@@ -66,7 +66,9 @@ fn asked_alpaca(asked: &[Message]) -> Result<(Value, &str), String> {
     let mut history = Vec::new();
     for pair in before.chunks(2) {
         match pair {
-            [a, b] if (a.role, b.role) == (Speaker::User, Speaker::Assistant) => history.push(json!([a.content, b.content])),
+            [a, b] if (a.role, b.role) == (Speaker::User, Speaker::Assistant) => {
+                history.push(json!([a.content, b.content]))
+            }
             _ => return refused(),
         }
     }
@@ -93,7 +95,8 @@ pub fn read_back(record: &Value, form: Form) -> Result<Vec<Message>, String> {
         Form::PromptCompletion => [listed("prompt")?, listed("completion")?].concat(),
         Form::Alpaca => {
             let system = text("system").unwrap_or_default();
-            let mut messages: Vec<Message> = (!system.is_empty()).then(|| Message::system(system)).into_iter().collect();
+            let mut messages: Vec<Message> =
+                (!system.is_empty()).then(|| Message::system(system)).into_iter().collect();
             for pair in record.get("history").and_then(Value::as_array).into_iter().flatten() {
                 let [question, answer]: [String; 2] =
                     serde_json::from_value(pair.clone()).map_err(|error| format!("history: {error}"))?;
@@ -114,7 +117,9 @@ pub fn dataset_info(file: &str, format: &str) -> Option<Value> {
     let alpaca = json!({"prompt": "instruction", "query": "input", "response": "output", "system": "system", "history": "history"});
     let ranking = json!({"prompt": "instruction", "query": "input", "chosen": "chosen", "rejected": "rejected", "system": "system", "history": "history"});
     Some(match format {
-        "messages" => json!({"file_name": file, "formatting": "sharegpt", "columns": {"messages": "messages"}, "tags": tags}),
+        "messages" => {
+            json!({"file_name": file, "formatting": "sharegpt", "columns": {"messages": "messages"}, "tags": tags})
+        }
         "alpaca" => json!({"file_name": file, "columns": alpaca}),
         "sharegpt" => json!({"file_name": file, "formatting": "sharegpt", "columns": {"messages": "conversations"}}),
         "iepile" => json!({"file_name": file, "columns": {"prompt": "instruction", "response": "output"}}),
@@ -129,10 +134,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn conversation() -> impl Strategy<Value = Vec<Message>> {
-        (prop::option::of(".{1,30}"), prop::collection::vec((".{0,30}", ".{0,30}"), 1..4)).prop_map(|(system, turns)| {
-            let turns = turns.into_iter().flat_map(|(question, answer)| [Message::user(question), Message::assistant(answer)]);
-            system.map(Message::system).into_iter().chain(turns).collect()
-        })
+        (prop::option::of(".{1,30}"), prop::collection::vec((".{0,30}", ".{0,30}"), 1..4)).prop_map(
+            |(system, turns)| {
+                let turns = turns
+                    .into_iter()
+                    .flat_map(|(question, answer)| [Message::user(question), Message::assistant(answer)]);
+                system.map(Message::system).into_iter().chain(turns).collect()
+            },
+        )
     }
 
     proptest! {

@@ -22,7 +22,8 @@ pub(super) fn instructuie(document: &Document) -> Value {
     let entities: Vec<Value> = gold.entities.iter().map(named).collect();
     let link = |relation: &crate::ie::Relation| json!({"type": relation.label, "head": entities[relation.head], "tail": entities[relation.tail]});
     let relations: Vec<Value> = gold.relations.iter().map(link).collect();
-    let mut record = json!({"id": document.id, "sentence": document.text, "entities": entities, "relations": relations});
+    let mut record =
+        json!({"id": document.id, "sentence": document.text, "entities": entities, "relations": relations});
     if !gold.events.is_empty() {
         let happening = |event: &Event| {
             let filler = |one: &crate::ie::Argument| json!({"name": one.text, "role": one.role, "pos": pos(one.span)});
@@ -98,13 +99,15 @@ fn surfaces<'g>(gold: &'g Extraction, label: &str) -> Vec<&'g str> {
 fn pairs(gold: &Extraction, label: &str) -> Value {
     let mut seen = BTreeSet::new();
     let of = gold.relations.iter().filter(|relation| relation.label == label);
-    let ends = of.map(|relation| (gold.entities[relation.head].text.as_str(), gold.entities[relation.tail].text.as_str()));
+    let ends =
+        of.map(|relation| (gold.entities[relation.head].text.as_str(), gold.entities[relation.tail].text.as_str()));
     ends.filter(|pair| seen.insert(*pair)).map(|(head, tail)| json!({"subject": head, "object": tail})).collect()
 }
 
 fn happening(event: &Event, roles: &[&str]) -> Value {
     let fillers = |role: &str| {
-        let mut texts = event.arguments.iter().filter(|one| one.role == role).map(|one| one.text.as_str()).collect::<Vec<_>>();
+        let mut texts =
+            event.arguments.iter().filter(|one| one.role == role).map(|one| one.text.as_str()).collect::<Vec<_>>();
         match texts.len() {
             0 => json!(ABSENT),
             1 => json!(texts.remove(0)),
@@ -126,7 +129,12 @@ mod tests {
 
     /// Eight entity and five relation types: more than one question of IEPile asks.
     fn schema() -> Schema {
-        let entity = |at: usize| EntityType { label: format!("type {at}"), definition: String::new(), aliases: vec![], examples: vec![] };
+        let entity = |at: usize| EntityType {
+            label: format!("type {at}"),
+            definition: String::new(),
+            aliases: vec![],
+            examples: vec![],
+        };
         let relation = |at: usize| RelationType {
             label: format!("link {at}"),
             definition: String::new(),
@@ -140,10 +148,11 @@ mod tests {
 
     /// A text of different words, some of them mentions and some mentions linked.
     fn document() -> impl Strategy<Value = Document> {
-        let word = prop::sample::select(vec!["Ann", "Köln", "\"Q\"", "王芳", "C:\\x", "O'Hara", "🗼", "Zoe\u{308}", "a"]);
+        let word =
+            prop::sample::select(vec!["Ann", "Köln", "\"Q\"", "王芳", "C:\\x", "O'Hara", "🗼", "Zoe\u{308}", "a"]);
         let words = prop::collection::vec((word, 0usize..16), 1..12);
-        (words, prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..5), 0..5)).prop_map(
-            |(words, links)| {
+        (words, prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..5), 0..5))
+            .prop_map(|(words, links)| {
                 let (mut text, mut entities) = (String::new(), Vec::new());
                 for (at, (word, label)) in words.iter().enumerate() {
                     let surface = format!("{word}{at}");
@@ -153,22 +162,33 @@ mod tests {
                     if *label < 8 {
                         let end = Some(start + surface.chars().count());
                         let (label, start) = (format!("type {label}"), Some(start));
-                        entities.push(EntityRecord { label, text: surface, start, end, confidence: None, confidence_source: None });
+                        entities.push(EntityRecord {
+                            label,
+                            text: surface,
+                            start,
+                            end,
+                            confidence: None,
+                            confidence_source: None,
+                        });
                     }
                 }
-                let relation = |(head, tail, label): &(prop::sample::Index, prop::sample::Index, usize)| RelationRecord {
-                    label: format!("link {label}"),
-                    head: head.index(entities.len()),
-                    tail: tail.index(entities.len()),
-                    confidence: None,
-                    confidence_source: None,
+                let relation =
+                    |(head, tail, label): &(prop::sample::Index, prop::sample::Index, usize)| RelationRecord {
+                        label: format!("link {label}"),
+                        head: head.index(entities.len()),
+                        tail: tail.index(entities.len()),
+                        confidence: None,
+                        confidence_source: None,
+                    };
+                let relations = if entities.is_empty() {
+                    vec![]
+                } else {
+                    links.iter().map(relation).filter(|one| one.head != one.tail).collect()
                 };
-                let relations = if entities.is_empty() { vec![] } else { links.iter().map(relation).filter(|one| one.head != one.tail).collect() };
                 let text = text.trim_end().to_string();
                 let gold = ExtractionRecord { entities, relations, events: vec![] }.read(&text).unwrap();
                 Document { gold: Some(gold), ..Document::new("d", text) }
-            },
-        )
+            })
     }
 
     fn back(target: Target, name: &str, document: &Document) -> Document {
@@ -193,8 +213,12 @@ mod tests {
     fn facts(document: &Document) -> Facts {
         let gold = document.gold.clone().unwrap_or_default();
         let name = |at: usize| gold.entities[at].text.clone();
-        let typed = gold.entities.iter().filter(|one| one.label != "entity").map(|one| (one.label.clone(), one.text.clone()));
-        (typed.collect(), gold.relations.iter().map(|one| (one.label.clone(), name(one.head), name(one.tail))).collect())
+        let typed =
+            gold.entities.iter().filter(|one| one.label != "entity").map(|one| (one.label.clone(), one.text.clone()));
+        (
+            typed.collect(),
+            gold.relations.iter().map(|one| (one.label.clone(), name(one.head), name(one.tail))).collect(),
+        )
     }
 
     proptest! {

@@ -14,7 +14,10 @@ fn text(salt: usize, common: usize, words: usize) -> String {
 fn pairs(differing: usize, count: usize) -> Vec<(String, String)> {
     let prefixed = |pair: usize, side: usize| {
         let words = text(1000 * pair + side, 104 - differing, 104);
-        words.split(' ').map(|word| if word.starts_with('c') { format!("p{pair}{word} ") } else { format!("{word} ") }).collect()
+        words
+            .split(' ')
+            .map(|word| if word.starts_with('c') { format!("p{pair}{word} ") } else { format!("{word} ") })
+            .collect()
     };
     (0..count).map(|pair| (prefixed(pair, 1), prefixed(pair, 2))).collect()
 }
