@@ -3,7 +3,7 @@
 mod keys;
 mod settings;
 
-pub use settings::train_config;
+pub use settings::{train_config, unlearned};
 
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
 use super::{Common, Outcome, distill, leakage, model, refusals, run::splits};

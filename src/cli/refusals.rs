@@ -62,7 +62,7 @@ pub fn early(weights: &Path, plan: &Plan, document: &Document) -> Result<()> {
     let tokenizer = loaded(ChatTokenizer::open(weights))?;
     let mut messages = Prompts::new(plan.schema().clone()).entities(&document.text);
     messages.push(Message::assistant("{}"));
-    let item = Item { name: format!("document \"{}\"", document.id), messages, weight: 1.0 };
+    let item = Item { name: format!("document \"{}\"", document.id), messages, weight: 1.0, unlearned: vec![] };
     let targets = train_config(plan)?.lora.targets;
     let found = inspect(&tokenizer, &item, usize::MAX).map_or_else(Some, |seen| seen.refusal);
     let found = found.or(check_targets(Weights::open(weights)?.config(), &targets).err());

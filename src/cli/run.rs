@@ -66,7 +66,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         reporter.say("distill: done before");
     } else {
         reporter.say("distill: what the team can stand behind");
-        distill::distil(&plan, &splits.train, &splits.dev, &reporter)?;
+        distill::distil(&plan, &splits.dev, &reporter)?;
         wanted.seal(plan.output_dir(), &distill::FILES)?;
     }
 

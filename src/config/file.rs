@@ -3,6 +3,7 @@
 use super::LoraSection;
 use super::cooperkgc::CooperkgcSection;
 use super::demonstrations::DemonstrationsSection;
+use super::filter::FilterSection;
 use super::training::TrainSection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,34 +185,6 @@ pub struct PriceSection {
     pub completion: f64,
 }
 
-/// What is kept of the team's answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FilterSection {
-    /// Entities below this confidence (vote share × probability of the span's tokens) are not
-    /// taught. In 0..=1. Default 0.5.
-    pub threshold: f64,
-    /// The same for relations. Default 0.5.
-    pub relation_threshold: f64,
-    /// A document is left out if more than this share of its items falls below the threshold: what
-    /// is left would teach that the rest is nothing. In 0..=1. Default 0.34.
-    pub max_dropped_share: f64,
-    /// `all`, or `cases_per_type` (the paper's template fine-tuning). Default `all`.
-    pub mode: String,
-    /// Documents per type, surest first, in the mode of that name. Default 5.
-    pub cases_per_type: usize,
-    /// Most conversations with an empty answer, as a share of those of their task: a student that
-    /// never sees one invents facts. In 0..=1. Default 0.25.
-    pub negatives_share: f64,
-    /// Training texts that share this much of their five-word shingles (Jaccard, estimated) with an
-    /// earlier one are left out, and so are exact copies. In 0..=1; 0 leaves all in. Default 0.85.
-    pub dedup_threshold: f64,
-    /// What becomes of texts with e-mail addresses, phone numbers, IBANs, card numbers or IP
-    /// addresses: `keep`, `drop` (the document), or `mask` (letters as x, digits as 0, so that all else stays
-    /// where it stands). Default `keep`.
-    pub pii: String,
-}
-
 /// How systems are measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -231,21 +204,6 @@ pub struct EvalSection {
     pub replicates: usize,
     /// Failed documents of any system above which the run ends with exit code 3. Default 5.
     pub max_failures: usize,
-}
-
-impl Default for FilterSection {
-    fn default() -> FilterSection {
-        FilterSection {
-            threshold: 0.5,
-            relation_threshold: 0.5,
-            max_dropped_share: 0.34,
-            mode: "all".into(),
-            cases_per_type: 5,
-            negatives_share: 0.25,
-            dedup_threshold: 0.85,
-            pii: "keep".into(),
-        }
-    }
 }
 
 impl Default for EvalSection {

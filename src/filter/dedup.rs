@@ -23,14 +23,20 @@ const WORDLESS: u64 = 0;
 #[derive(Debug)]
 pub struct Deduper {
     threshold: f64,
-    /// Lanes of a band.
-    rows: usize,
-    /// Multiplier (odd) and summand of each permutation.
-    permutations: Vec<(u64, u64)>,
+    sketcher: Sketcher,
     ordinals: Vec<u32>,
     digests: Overflow,
     bands: Vec<Overflow>,
     lanes: Overflow,
+}
+
+/// Makes sketches, and nothing else.
+#[derive(Clone, Debug)]
+pub struct Sketcher {
+    /// Lanes of a band.
+    rows: usize,
+    /// Multiplier (odd) and summand of each permutation.
+    permutations: Vec<(u64, u64)>,
 }
 
 /// What is remembered of a text.
@@ -73,10 +79,10 @@ impl Deduper {
     pub fn new(threshold: f64, folder: &Path) -> Result<Deduper, StoreError> {
         let rows = if threshold > 0.0 { rows(threshold) } else { LANES + 1 };
         let permutation = |lane: usize| (mixed(2 * lane as u64 + 1) | 1, mixed(2 * lane as u64 + 2));
+        let permutations = (0..if threshold > 0.0 { LANES } else { 0 }).map(permutation).collect();
         Ok(Deduper {
             threshold,
-            rows,
-            permutations: (0..if threshold > 0.0 { LANES } else { 0 }).map(permutation).collect(),
+            sketcher: Sketcher { rows, permutations },
             ordinals: Vec::new(),
             digests: Overflow::within(folder)?,
             bands: (0..LANES / rows).map(|_| Overflow::within(folder)).collect::<Result<_, _>>()?,
@@ -86,24 +92,12 @@ impl Deduper {
 
     /// What is to be remembered of a text.
     pub fn sketch(&self, text: &str) -> Sketch {
-        let whole = digest(normal(text).as_bytes());
-        let digest = std::array::from_fn(|at| whole[at]);
-        let (mut lanes, mut keys) = (Vec::new(), Vec::new());
-        if !self.permutations.is_empty() {
-            let shingles = shingles(&words(text));
-            let least = |&(factor, summand): &(u64, u64)| {
-                let permuted = shingles.iter().map(|shingle| factor.wrapping_mul(*shingle).wrapping_add(summand));
-                permuted.min().unwrap_or(u64::MAX)
-            };
-            let minima: Vec<u64> = self.permutations.iter().map(least).collect();
-            lanes = minima.iter().map(|least| (mixed(*least) >> 48) as u16).collect();
-            let key = |band: &[u64]| band.iter().fold(1, |key, least| joined(key, *least)).max(WORDLESS + 1);
-            keys = minima.chunks_exact(self.rows).map(key).collect();
-            if shingles.is_empty() {
-                keys.fill(WORDLESS);
-            }
-        }
-        Sketch { digest, lanes, keys }
+        self.sketcher.sketch(text)
+    }
+
+    /// Makes the same sketches elsewhere.
+    pub fn sketcher(&self) -> Sketcher {
+        self.sketcher.clone()
     }
 
     /// Adds the next text. Ordinals grow.
@@ -195,6 +189,30 @@ impl Deduper {
         self.lanes.read_at(u64::from(one) * a.len() as u64, &mut a)?;
         self.lanes.read_at(u64::from(two) * b.len() as u64, &mut b)?;
         Ok(equal_share(a.chunks_exact(2), b.chunks_exact(2)))
+    }
+}
+
+impl Sketcher {
+    /// What is to be remembered of a text.
+    pub fn sketch(&self, text: &str) -> Sketch {
+        let whole = digest(normal(text).as_bytes());
+        let digest = std::array::from_fn(|at| whole[at]);
+        let (mut lanes, mut keys) = (Vec::new(), Vec::new());
+        if !self.permutations.is_empty() {
+            let shingles = shingles(&words(text));
+            let least = |&(factor, summand): &(u64, u64)| {
+                let permuted = shingles.iter().map(|shingle| factor.wrapping_mul(*shingle).wrapping_add(summand));
+                permuted.min().unwrap_or(u64::MAX)
+            };
+            let minima: Vec<u64> = self.permutations.iter().map(least).collect();
+            lanes = minima.iter().map(|least| (mixed(*least) >> 48) as u16).collect();
+            let key = |band: &[u64]| band.iter().fold(1, |key, least| joined(key, *least)).max(WORDLESS + 1);
+            keys = minima.chunks_exact(self.rows).map(key).collect();
+            if shingles.is_empty() {
+                keys.fill(WORDLESS);
+            }
+        }
+        Sketch { digest, lanes, keys }
     }
 }
 

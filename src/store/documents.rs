@@ -35,7 +35,8 @@ pub fn read_documents(path: &Path) -> Result<Vec<Document>, StoreError> {
 pub fn each_document(path: &Path) -> Result<impl Iterator<Item = Result<Document, StoreError>> + use<>, StoreError> {
     let (mut seen, shown) = (HashMap::new(), path.to_owned());
     let read = move |(at, record): (usize, Result<DocumentRecord, StoreError>)| {
-        let DocumentRecord { id, text, gold, meta } = record?;
+        let record = record?;
+        let id = &record.id;
         let digest: [u8; 16] = std::array::from_fn({
             let digest = Sha256::digest(id.as_bytes());
             move |place| digest[place]
@@ -45,10 +46,7 @@ pub fn each_document(path: &Path) -> Result<impl Iterator<Item = Result<Document
                 format!("document {}: the id \"{id}\" is taken by document {first}; ids must be unique", at + 1);
             return Err(StoreError::file(&shown, message));
         }
-        let gold = gold.map(|gold| gold.read(&text)).transpose();
-        let gold = gold.map_err(|error| StoreError::file(&shown, format!("document \"{id}\": gold {error}")))?;
-        let meta = if meta.is_empty() { String::new() } else { serde_json::Value::Object(meta).to_string() };
-        Ok(Document { id, text, gold, meta })
+        DocumentLine(record).read(&shown)
     };
     Ok(each_record(path)?.enumerate().map(read))
 }
@@ -76,6 +74,24 @@ fn each_record(path: &Path) -> Result<Records, StoreError> {
 
 fn is_parquet(path: &Path) -> bool {
     path.to_string_lossy().ends_with(".parquet")
+}
+
+/// A document as it stands in a line, not yet checked.
+#[derive(Debug, Deserialize)]
+pub struct DocumentLine(DocumentRecord);
+
+impl DocumentLine {
+    /// The document, its offsets and ordinals checked; that its id is unique is for the reader of all lines.
+    ///
+    /// # Errors
+    /// If its gold does not fit its text.
+    pub fn read(self, path: &Path) -> Result<Document, StoreError> {
+        let DocumentRecord { id, text, gold, meta } = self.0;
+        let gold = gold.map(|gold| gold.read(&text)).transpose();
+        let gold = gold.map_err(|error| StoreError::file(path, format!("document \"{id}\": gold {error}")))?;
+        let meta = if meta.is_empty() { String::new() } else { serde_json::Value::Object(meta).to_string() };
+        Ok(Document { id, text, gold, meta })
+    }
 }
 
 /// Writes documents, atomically.

@@ -49,7 +49,7 @@ pub fn each_line<T: DeserializeOwned>(
 }
 
 /// The next line without white space at its ends; `None` behind the last.
-fn read_line<'l>(
+pub(super) fn read_line<'l>(
     lines: &mut dyn BufRead,
     line: &'l mut Vec<u8>,
     path: &Path,

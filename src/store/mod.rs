@@ -6,10 +6,11 @@ mod atomic;
 mod documents;
 mod hash;
 mod jsonl;
+mod lines;
 mod manifest;
 mod overflow;
 mod parquet;
-
+mod scratch;
 mod shards;
 mod spill;
 mod writer;
@@ -20,13 +21,16 @@ pub use answers::{
 };
 pub use atomic::write_atomic;
 pub use documents::{
-    DocumentWriter, document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,
+    DocumentLine, DocumentWriter, document_line, each_document, read_documents, read_predictions, write_documents,
+    write_predictions,
 };
 pub use hash::{digest, hash_bytes, hash_file};
 pub use jsonl::{each_line, open, read_jsonl, to_jsonl, write_jsonl};
+pub use lines::{LineIndex, RawLine, RawLines, id_of, lot};
 pub use manifest::{Manifest, is_done};
 pub use overflow::Overflow;
 pub use parquet::{CORPUS_COLUMNS, Cell, ColumnKind, Columns, DOCUMENT_COLUMNS, RowWriter, each_row};
+pub use scratch::Scratch;
 pub use shards::{Shard, answer_files, find_shards};
 pub use spill::Spill;
 pub use writer::LineWriter;

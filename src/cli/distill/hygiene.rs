@@ -1,79 +1,105 @@
-//! Before it is weighed what the team said: texts that repeat earlier ones, and numbers and addresses
-//! of people.
+//! Beside what the team said: texts that repeat earlier ones, numbers and addresses of people, and whose
+//! rights these are.
 
 use crate::config::Plan;
-use crate::filter::{Deduper, Likeness, masked, pii};
+use crate::filter::{Cause, Deduper, Likeness, PiiKind, Sift, Sketch, Sketcher, masked, pii};
 use crate::ie::Document;
 use crate::store::StoreError;
 use crate::trace::Trace;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Texts that are sketched side by side.
-const BLOCK: usize = 4096;
+/// What is told of people, by kind.
+pub type People = BTreeMap<PiiKind, usize>;
 
-/// What is left, and why the rest is not.
-pub struct Cleaned {
-    pub documents: Vec<Document>,
-    pub traces: Vec<Trace>,
-    /// Documents left out, by reason.
-    pub dropped: BTreeMap<String, usize>,
-    /// What was found of people, by kind, in documents that were not left out before.
-    pub pii: BTreeMap<&'static str, usize>,
+/// What hygiene sees of one document; made side by side.
+pub struct Seen {
+    sketch: Option<Sketch>,
+    people: Vec<PiiKind>,
 }
 
-/// Leaves out what the plan says. Of equal texts the first that the team read as a whole stays.
-///
-/// # Errors
-/// If the disk is full.
-pub fn clean(plan: &Plan, documents: &[Document], traces: Vec<Trace>) -> Result<Cleaned, StoreError> {
-    let filter = &plan.config().filter;
-    let mut reasons: Vec<Option<&str>> = vec![None; documents.len()];
-    if filter.dedup_threshold > 0.0 {
-        let mut deduper = Deduper::new(filter.dedup_threshold, plan.output_dir())?;
-        let whole: Vec<usize> = (0..documents.len()).filter(|at| traces[*at].is_whole()).collect();
-        for block in whole.chunks(BLOCK) {
-            let sketches: Vec<_> = block.par_iter().map(|at| deduper.sketch(&documents[*at].text)).collect();
-            block.iter().zip(sketches).try_for_each(|(at, sketch)| deduper.add(*at as u32, sketch))?;
-        }
-        for copy in deduper.duplicates()? {
-            reasons[copy.dropped as usize] = Some(match copy.likeness {
-                Likeness::Exact => "exact copy of an earlier text",
-                Likeness::Near(_) => "near copy of an earlier text",
-            });
-        }
-    }
-    let mut cleaned = Cleaned { documents: vec![], traces: vec![], dropped: BTreeMap::new(), pii: BTreeMap::new() };
-    for ((document, mut trace), mut reason) in documents.iter().zip(traces).zip(reasons) {
-        let mut document = document.clone();
-        if reason.is_none() {
-            let found = pii(&document.text);
-            found.iter().for_each(|(_, kind)| *cleaned.pii.entry(kind.name()).or_default() += 1);
-            match filter.pii.as_str() {
-                "drop" if !found.is_empty() => reason = Some("numbers or addresses of people"),
-                "mask" if !found.is_empty() => {
-                    document.text = masked(&document.text, &found);
-                    resliced(&mut trace, &document.text);
-                    document.gold = None;
-                }
-                _ => {}
-            }
-        }
-        match reason {
-            Some(reason) => *cleaned.dropped.entry(reason.into()).or_default() += 1,
-            None => {
-                cleaned.documents.push(document);
-                cleaned.traces.push(trace);
-            }
-        }
-    }
-    Ok(cleaned)
+/// Copies and people, over all documents.
+pub struct Hygiene {
+    deduper: Option<Deduper>,
+    drops_people: bool,
+    with_people: Vec<usize>,
+    people: People,
 }
 
-/// The items of an outcome as they are written in the masked text.
-fn resliced(trace: &mut Trace, text: &str) {
-    let points: Vec<char> = text.chars().collect();
+impl Hygiene {
+    /// As the plan says.
+    ///
+    /// # Errors
+    /// If temporary files cannot be made.
+    pub fn of(plan: &Plan) -> Result<Hygiene, StoreError> {
+        let filter = &plan.config().filter;
+        let deduper = (filter.dedup_threshold > 0.0).then(|| Deduper::new(filter.dedup_threshold, &std::env::temp_dir()));
+        let drops_people = filter.pii == "drop";
+        Ok(Hygiene { deduper: deduper.transpose()?, drops_people, with_people: vec![], people: People::new() })
+    }
+
+    /// What looks at documents side by side, while this notes what was seen.
+    pub fn eye(&self) -> Eye {
+        Eye(self.deduper.as_ref().map(Deduper::sketcher))
+    }
+
+    /// Notes what was seen of the next document.
+    ///
+    /// # Errors
+    /// If the disk is full.
+    pub fn note(&mut self, document: usize, seen: Seen) -> Result<(), StoreError> {
+        if !seen.people.is_empty() {
+            self.with_people.push(document);
+        }
+        seen.people.into_iter().for_each(|kind| *self.people.entry(kind).or_default() += 1);
+        match (&mut self.deduper, seen.sketch) {
+            (Some(deduper), Some(sketch)) => deduper.add(document as u32, sketch),
+            _ => Ok(()),
+        }
+    }
+
+    /// Rules out copies and, where asked, documents with people; gives what is to be told of people.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn rule_out(self, sift: &mut Sift<'_>) -> Result<People, StoreError> {
+        for copy in self.deduper.map_or(Ok(vec![]), Deduper::duplicates)? {
+            let cause = if copy.likeness == Likeness::Exact { Cause::Copy } else { Cause::NearCopy };
+            sift.rule_out(copy.dropped as usize, cause);
+        }
+        if self.drops_people {
+            self.with_people.into_iter().for_each(|document| sift.rule_out(document, Cause::People));
+        }
+        Ok(self.people)
+    }
+}
+
+/// Looks at documents.
+pub struct Eye(Option<Sketcher>);
+
+impl Eye {
+    /// Looks at a document. Only one that the team read as a whole may stand for its copies.
+    pub fn look(&self, document: &Document, trace: &Trace) -> Seen {
+        let sketch = self.0.as_ref().filter(|_| trace.is_whole()).map(|sketcher| sketcher.sketch(&document.text));
+        Seen { sketch, people: pii(&document.text).into_iter().map(|(_, kind)| kind).collect() }
+    }
+}
+
+/// Whether numbers and addresses of people are masked.
+pub fn masks(plan: &Plan) -> bool {
+    plan.config().filter.pii == "mask"
+}
+
+/// Masks what is found of people in a document, and in what the team found in it.
+pub fn mask(document: &mut Document, trace: &mut Trace) {
+    let found = pii(&document.text);
+    if found.is_empty() {
+        return;
+    }
+    document.text = masked(&document.text, &found);
+    // The gold's names are those of the text as it was.
+    document.gold = None;
+    let points: Vec<char> = document.text.chars().collect();
     let slice = |of: &mut String, start: Option<usize>, end: Option<usize>| {
         if let Some(part) = start.zip(end).and_then(|(start, end)| points.get(start..end)) {
             *of = part.iter().collect();
@@ -91,17 +117,17 @@ fn resliced(trace: &mut Trace, text: &str) {
 }
 
 /// What the README of a corpus says of people and of rights.
-pub fn told(plan: &Plan, found: &BTreeMap<&'static str, usize>, source: &str) -> String {
+pub fn told(plan: &Plan, people: &People, source: &str) -> String {
     let data = &plan.config().data;
     let mut text = String::new();
-    let kinds: Vec<String> = found.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let kinds: Vec<String> = people.iter().map(|(kind, count)| format!("{} {count}", kind.name())).collect();
     if !kinds.is_empty() {
         let done = match plan.config().filter.pii.as_str() {
             "drop" => "left out with their documents",
             "mask" => "masked",
             _ => "kept",
         };
-        let _ = writeln!(text, "Numbers and addresses of people, by their form: {}; {done}.\n", kinds.join(", "));
+        let _ = writeln!(text, "Numbers and addresses of people in the documents, by their form: {}; {done}.\n", kinds.join(", "));
     }
     let _ = writeln!(text, "Provenance: documents of `{}`; {source}.\n", data.train.display());
     let license = data.license.as_deref().map_or_else(

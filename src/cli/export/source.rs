@@ -83,7 +83,7 @@ impl Source {
         let document = document?;
         let gold = document.gold.clone().unwrap_or_default();
         let asked = self.prompts.iter().flat_map(|prompts| conversations(prompts, &document.text, &gold));
-        let lines = asked.map(|(task, messages)| Line::of_gold(&document.id, task, messages, hash_bytes)).collect();
+        let lines = asked.map(|spoken| Line::of_gold(&document.id, spoken, hash_bytes)).collect();
         Ok(Some(Taught { document, lines, schema: self.schema.clone() }))
     }
 }
@@ -163,7 +163,7 @@ pub fn pairs<'t>(taught: &'t Taught, trace: &Trace) -> Vec<(&'t [Message], &'t s
     let schema = &taught.schema;
     let same_names = render_entities(&before, schema) == render_entities(&after, schema);
     let mut pairs = Vec::new();
-    for Line { messages, meta } in &taught.lines {
+    for Line { messages, meta, .. } in &taught.lines {
         let (was, is) = match meta.task {
             Task::Entities => (render_entities(&before, schema), render_entities(&after, schema)),
             // Relations are asked over names: other names are another question.
