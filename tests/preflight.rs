@@ -283,7 +283,7 @@ fn e301_training_texts_that_are_measured() {
 }
 
 #[test]
-fn e305_the_typed_names_of_a_training_document_are_measured() {
+fn e307_the_typed_names_of_a_training_document_are_measured() {
     let desk = Desk::new();
     let person =
         |name: &str, start: usize| json!({"type": "person", "text": name, "start": start, "end": start + name.len()});
@@ -299,7 +299,7 @@ fn e305_the_typed_names_of_a_training_document_are_measured() {
     line["meta"]["documents"] = json!(["d1"]);
     desk.lines("out/corpus/train.jsonl", &[line]);
     let says = ["1 of 2 test documents hold just the typed names", "test \"t1\" as train \"d1\"", "(now 0.4)"];
-    desk.refused("E305", &["--set", "data.max_shared_tuples=0.4"], &says);
+    desk.refused("E307", &["--set", "data.max_shared_tuples=0.4"], &says);
     let found: Value = serde_json::from_slice(&std::fs::read(desk.path("out/corpus/leakage.json")).unwrap()).unwrap();
     assert_eq!(
         (&found["splits"][1]["clean"], &found["splits"][1]["shared_tuples_share"]),

@@ -201,7 +201,9 @@ fn write(args: &Args, mut writing: Writing, source: Source, plan: Option<&Plan>)
                 continue;
             }
         };
-        records += written.len();
+        // A document is several records of IEPile, one line each.
+        let lines_of = |bytes: &Vec<u8>| bytes.iter().filter(|byte| **byte == b'\n').count();
+        records += if args.to == "iepile" { written.iter().map(lines_of).sum() } else { written.len() };
         if let Some(lines) = &mut lines {
             written.iter().try_for_each(|bytes| lines.write(bytes))?;
         }

@@ -19,7 +19,7 @@ pub const FILE: &str = "corpus/leakage.json";
 /// by all documents of the training split.
 ///
 /// # Errors
-/// `E305`, with the first pairs.
+/// `E307`, with the first pairs.
 pub fn check(plan: &Plan, splits: &Splits, lines: &[Line]) -> Result<()> {
     let found = [("dev", &splits.dev), ("test", &splits.test)]
         .map(|(name, measured)| taught(name, measured, &splits.train, lines));
@@ -37,7 +37,7 @@ pub fn check(plan: &Plan, splits: &Splits, lines: &[Line]) -> Result<()> {
     match found.iter().find(|leakage| leakage.shared_share() > most) {
         None => Ok(()),
         Some(leakage) => Err(session::refused(format!(
-            "E305: {}; the student would be measured on facts that it was taught — leave these documents out of the \
+            "E307: {}; the student would be measured on facts that it was taught — leave these documents out of the \
              training split (OUT/{FILE} lists them, and the clean ones), or allow a share of them with \
              data.max_shared_tuples (now {most})",
             leakage.shared_told()

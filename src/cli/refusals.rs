@@ -33,7 +33,7 @@ pub const CODES: [(&str, u8, &str); 22] = [
     ("E302", 4, "a split has no document"),
     ("E303", 4, "a measured document has no gold"),
     ("E304", 4, "nothing of what the team said passed the filter"),
-    ("E305", 4, "dev or test documents hold the typed names of a training document"),
+    ("E307", 4, "dev or test documents hold the typed names of a training document"),
     ("E311", 4, "the pool of team.demonstrations cannot serve: no gold, or none of an asked type"),
     ("E401", 4, "a server does not hold answers to a schema as team.constrained_output asks"),
 ];
