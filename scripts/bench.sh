@@ -6,6 +6,7 @@
 #   scripts/bench.sh extract --peers DIR --data conll04_train.json --test conll04_test.json [--python PY] [--llama-python PY]
 #   scripts/bench.sh scale
 #   scripts/bench.sh score [--python PY]
+#   scripts/bench.sh corpus [--sizes 1e5 1e6 1e7] [--python PY]   (PY with datasets; 60 GB of disk at 1e7)
 #
 # More than one part may be named. DIR holds the peers' scripts (make_corpus.py, train_trl.py, generate_hf.py,
 # generate_llamacpp.py); PY is a Python with torch, transformers, peft, trl, datasets, safetensors and gguf;

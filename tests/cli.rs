@@ -11,12 +11,13 @@ use understudy::ie::Document;
 use understudy::store::{AnswerStore, CassetteHeader, StoredAnswer, StoredRequest, read_documents};
 use understudy::team::{Client, Protocol, Team};
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 19] = [
     "run",
     "convert",
     "debate",
     "trace",
     "distill",
+    "export",
     "train",
     "extract",
     "answer",

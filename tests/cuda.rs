@@ -163,7 +163,7 @@ fn what_is_computed_again_is_the_same() {
 /// Loss and gradients of rows that share a prefix.
 fn learned(model: &Model) -> (f32, Vec<Vec<f32>>) {
     let rows: [&[u32]; 3] = [&[8, 22, 22, 50], &[9, 10, 11, 12, 13, 14, 63], &[9, 2]];
-    let row = |ids: &'static [u32]| Row { ids, supervised: 1..ids.len(), weight: 1.0 };
+    let row = |ids: &'static [u32]| Row { ids, supervised: 1..ids.len(), weight: 1.0, unlearned: vec![] };
     let tracked = model.tracked();
     let loss = tracked.loss_sum(&[3, 17, 40, 5, 61], &rows.map(row), None).unwrap();
     let grads = loss.backward();
@@ -242,7 +242,7 @@ fn step(student: &Student, config: &TrainConfig) -> (f64, f64, Vec<f32>) {
             Message::user(words(number * 7, 3 + number)),
             Message::assistant(words(number * 11, 2 + number)),
         ],
-        weight: 1.0,
+        weight: 1.0, unlearned: vec![],
     };
     let items: Vec<Item> = (0..4).map(item).collect();
     let home = tempfile::tempdir().unwrap();

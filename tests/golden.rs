@@ -194,7 +194,7 @@ fn a_shared_prefix_changes_neither_loss_nor_gradients() {
         let mut sum = 0.0;
         let mut summed: Vec<Vec<f32>> = shared_gradients.iter().map(|g| vec![0.0; g.len()]).collect();
         for (ids, supervised) in &examples {
-            let row = Row { ids, supervised: supervised.clone(), weight: 1.0 };
+            let row = Row { ids, supervised: supervised.clone(), weight: 1.0, unlearned: vec![] };
             let (loss, gradients) = losses_and_gradients(&model, &[], &[row]);
             sum += loss;
             for (total, gradient) in summed.iter_mut().zip(gradients) {
@@ -207,7 +207,7 @@ fn a_shared_prefix_changes_neither_loss_nor_gradients() {
         }
         // All rows at once, padded, without a prefix.
         let plain: Vec<Row> =
-            examples.iter().map(|(ids, range)| Row { ids, supervised: range.clone(), weight: 1.0 }).collect();
+            examples.iter().map(|(ids, range)| Row { ids, supervised: range.clone(), weight: 1.0, unlearned: vec![] }).collect();
         let (batch, _) = losses_and_gradients(&model, &[], &plain);
         assert!((batch - sum).abs() <= 1e-5 * sum, "{name}: {batch} {sum}");
     }
@@ -224,7 +224,7 @@ fn fresh(name: &str) -> Model {
 fn a_weight_scales_a_rows_loss_and_gradient() {
     let model = fresh("llama");
     let ids = [3u32, 17, 40, 5, 61, 8];
-    let row = |weight| Row { ids: &ids, supervised: 3..6, weight };
+    let row = |weight| Row { ids: &ids, supervised: 3..6, weight, unlearned: vec![] };
     let (once, gradients) = losses_and_gradients(&model, &[], &[row(1.0)]);
     let (twice, doubled) = losses_and_gradients(&model, &[], &[row(2.0)]);
     assert!((twice - 2.0 * once).abs() <= 1e-5 * twice);
@@ -442,7 +442,7 @@ fn a_training_step_of_the_default_student_is_timed_where_asked() {
     let model = student.model.clone().adapted(&Default::default(), 1).unwrap();
     let prefix: Vec<u32> = (0..150).map(|i| 1000 + i * 7).collect();
     let rows: Vec<Vec<u32>> = (0..16).map(|r| (0..66).map(|i| 2000 + r * 97 + i * 13).collect()).collect();
-    let rows: Vec<Row> = rows.iter().map(|ids| Row { ids, supervised: 46..66, weight: 1.0 }).collect();
+    let rows: Vec<Row> = rows.iter().map(|ids| Row { ids, supervised: 46..66, weight: 1.0, unlearned: vec![] }).collect();
     let steps = std::env::var("UNDERSTUDY_BENCH").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
     for _ in 0..steps {
         let tracked = model.tracked();

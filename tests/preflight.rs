@@ -218,7 +218,7 @@ fn a_corpus_without_its_long_lines_is_the_normal_line_alone() {
     let item = |name: &str, asked: usize, said: usize| Item {
         name: name.into(),
         messages: vec![Message::user(words(asked)), Message::assistant(words(said))],
-        weight: 1.0,
+        weight: 1.0, unlearned: vec![],
     };
     let config = TrainConfig { sequence_len: 32, excess_length: ExcessLength::Drop, ..TrainConfig::default() };
     let all = [item("a", 40, 5), item("b", 28, 10), item("c", 9, 3)];
@@ -283,6 +283,32 @@ fn e301_training_texts_that_are_measured() {
 }
 
 #[test]
+fn e307_the_typed_names_of_a_training_document_are_measured() {
+    let desk = Desk::new();
+    let person =
+        |name: &str, start: usize| json!({"type": "person", "text": name, "start": start, "end": start + name.len()});
+    let gold = json!({"entities": [person("Bo Ek", 0), person("Ann Lee", 10)]});
+    desk.lines(
+        "test.jsonl",
+        &[
+            json!({"id": "t1", "text": "Bo Ek met Ann Lee.", "gold": gold}),
+            json!({"id": "t2", "text": "Bo swam.", "gold": {}}),
+        ],
+    );
+    let mut line = conversation(&[("user", "w1"), ("assistant", r#"{"person":["Ann Lee","BO EK"]}"#)]);
+    line["meta"]["documents"] = json!(["d1"]);
+    desk.lines("out/corpus/train.jsonl", &[line]);
+    let says = ["1 of 2 test documents hold just the typed names", "test \"t1\" as train \"d1\"", "(now 0.4)"];
+    desk.refused("E307", &["--set", "data.max_shared_tuples=0.4"], &says);
+    let found: Value = serde_json::from_slice(&std::fs::read(desk.path("out/corpus/leakage.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&found["splits"][1]["clean"], &found["splits"][1]["shared_tuples_share"]),
+        (&json!(["t2"]), &json!(0.5))
+    );
+    assert_eq!(found["splits"][0]["clean"], json!(["v1"]));
+}
+
+#[test]
 fn e302_an_empty_split_and_e303_one_without_gold() {
     let desk = Desk::new();
     for split in ["train", "dev", "test"] {
@@ -323,6 +349,33 @@ fn tokens_shows_every_place_as_trained_and_as_prompted() {
     assert_eq!(code, 0);
     insta::assert_snapshot!("tokens_summed_up", out);
     assert_eq!(desk.tokens(&["--limit", "2", "--summary"]).1, out);
+}
+
+#[test]
+fn what_the_corpus_says_is_unsure_is_masked_and_everything_else_is_learned() {
+    let desk = Desk::new();
+    let line = |unlearned: Value| {
+        let mut line = conversation(&[("user", "w1"), ("assistant", "w3 w4 w5")]);
+        line["unlearned"] = unlearned;
+        line
+    };
+    let parts = |unlearned: Value| {
+        desk.lines("out/corpus/train.jsonl", &[line(unlearned)]);
+        let (code, out, _) = desk.tokens(&["--json"]);
+        let seen: Value = serde_json::from_str(&out).unwrap();
+        let part = |token: &Value| token["part"].as_str().unwrap().to_owned();
+        let parts: Vec<String> = seen["tokens"].as_array().unwrap_or(&vec![]).iter().map(part).collect();
+        (code, parts.get(5..).unwrap_or_default().join(" "), seen["supervised_tokens"].as_u64())
+    };
+    assert_eq!(parts(json!([])), (0, "label label label label".into(), Some(4)));
+    // "w4", and then a part of "w4": a token that touches what is unsure is unsure.
+    assert_eq!(parts(json!([[3, 5]])), (0, "label masked label label".into(), Some(3)));
+    assert_eq!(parts(json!([[4, 5]])), (0, "label masked label label".into(), Some(3)));
+    assert_eq!(parts(json!([[0, 2], [6, 8]])), (0, "masked label masked label".into(), Some(2)));
+    // Nothing but the end: there is nothing to learn.
+    assert_eq!(parts(json!([[0, 8]])).0, 4);
+    let (code, _, _) = parts(json!([[6, 9]]));
+    assert_eq!(code, 4, "a range outside of the answer is refused");
 }
 
 #[test]
@@ -396,7 +449,7 @@ fn a_padded_row_keeps_its_end_where_pad_and_end_are_one_token() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/llama");
     let (model, _) = Model::load(Weights::open(&path).unwrap(), &burn::tensor::Device::flex()).unwrap();
     let (short, long) = ([5, 6, 7, 0], [8, 9, 0, 10, 11, 12, 0]);
-    let row = |ids: &'static [u32]| Row { ids, supervised: 1..ids.len(), weight: 1.0 };
+    let row = |ids: &'static [u32]| Row { ids, supervised: 1..ids.len(), weight: 1.0, unlearned: vec![] };
     let rows = [row(Box::leak(Box::new(short))), row(Box::leak(Box::new(long)))];
     let together = model.logprobs(&[3], &rows).unwrap();
     assert_eq!(together.iter().map(Vec::len).collect::<Vec<_>>(), [3, 6], "every label counts, the last 0 as well");

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import sys
 
+import corpus
 import extraction
 import scoring
 import training
@@ -59,7 +60,7 @@ class Bench:
 
 def main():
     parts = {"train": training.train, "curve": training.curve, "extract": extraction.extract, "scale": extraction.scale,
-             "score": scoring.score}
+             "score": scoring.score, "corpus": corpus.corpus}
     parser = argparse.ArgumentParser(prog="scripts/bench.sh", description=__doc__)
     parser.add_argument("parts", nargs="+", choices=parts, metavar="PART", help=", ".join(parts))
     parser.add_argument("--understudy", type=pathlib.Path, default=shutil.which("understudy"), help="the program")
@@ -72,6 +73,7 @@ def main():
     parser.add_argument("--model", default="smollm2-135m-instruct", help="the student: a name, a directory, a GGUF file")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/understudy-bench"), help="scratch")
     parser.add_argument("--results", type=pathlib.Path, help="where JSON lines are appended; default: in --work")
+    parser.add_argument("--sizes", type=lambda size: int(float(size)), nargs="+", default=[10**5, 10**6, 10**7], help="traces of corpus")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=8, help="training steps of a round; the first is not counted")

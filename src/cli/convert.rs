@@ -4,7 +4,7 @@ use super::{Common, Outcome, printed, usage};
 use crate::config::schema_file::read_schema;
 use crate::corpus::{self, FORMATS, Format, Join, Options, Report, Scheme, Target, Unit, WayBack, Weight};
 use crate::ie::{Document, Schema};
-use crate::store::{LineWriter, StoreError, document_line, write_atomic};
+use crate::store::{DocumentWriter, LineWriter, StoreError, document_line, write_atomic};
 use anyhow::{Context, bail};
 use std::fmt::Write;
 use std::io::Write as _;
@@ -21,11 +21,12 @@ pub struct Args {
     /// Native format of the files; `auto` asks each file and says what it took it for
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = parse_format)]
     from: Asked,
-    /// Documents are written here (.jsonl or .jsonl.zst); `-` is standard output
+    /// Documents are written here (.jsonl, .jsonl.zst or .parquet); `-` is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What is written to --out: documents, or back to conll (IOB2), conll-bioes or spert
-    #[arg(long, default_value = "documents", value_parser = ["documents", "conll", "conll-bioes", "spert"])]
+    /// What is written to --out: documents, or back to conll (IOB2), conll-bioes, spert, gliner,
+    /// instructuie, universalner or iepile; the last two ask for the labels of --schema
+    #[arg(long, default_value = "documents", value_parser = TARGETS)]
     to: String,
     /// What ends a token on the way back, where the source has none: words (also signs) or space
     #[arg(long, default_value = "words", value_parser = ["words", "space"])]
@@ -125,7 +126,14 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
     if inputs.iter().all(|(_, format)| format.name == "schema") {
         return schemas(args, common, &inputs);
     }
-    let mut output = Output::open(args)?;
+    let asked = options.schema.clone().unwrap_or_default();
+    if options.schema.is_none() && target(&args.to).is_some_and(Target::needs_schema) {
+        return Err(usage(format!(
+            "convert: --to {} asks for every label; give the schema with --schema FILE",
+            args.to
+        )));
+    }
+    let mut output = Output::open(args, asked)?;
     let report = corpus::convert(&inputs, &options, &mut |document, tokens| output.take(document, tokens))?;
     if report.census.documents == 0 {
         bail!("{}: no document was found", args.inputs[0].display());
@@ -144,6 +152,24 @@ pub fn run(args: &Args, common: &Common) -> anyhow::Result<Outcome> {
         bail!("the check found {broken} broken and {repaired} repaired items");
     }
     Ok(Outcome::Done)
+}
+
+/// What `--to` may name.
+const TARGETS: [&str; 8] =
+    ["documents", "conll", "conll-bioes", "spert", "gliner", "instructuie", "universalner", "iepile"];
+
+/// The native format by name; `None` for documents.
+pub(super) fn target(name: &str) -> Option<Target> {
+    Some(match name {
+        "conll" => Target::Conll,
+        "conll-bioes" => Target::ConllBioes,
+        "spert" => Target::Spert,
+        "gliner" => Target::Gliner,
+        "instructuie" => Target::InstructUie,
+        "universalner" => Target::UniversalNer,
+        "iepile" => Target::IePile,
+        _ => return None,
+    })
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {
@@ -228,31 +254,36 @@ enum Place {
     Nowhere,
     Stdout,
     File(LineWriter),
+    Documents(DocumentWriter),
 }
 
 impl Output {
-    fn open(args: &Args) -> anyhow::Result<Output> {
-        let target = match args.to.as_str() {
-            "conll" => Some(Target::Conll),
-            "conll-bioes" => Some(Target::ConllBioes),
-            "spert" => Some(Target::Spert),
-            _ => None,
-        };
+    /// `asked` is the schema whose labels are asked for.
+    fn open(args: &Args, asked: Schema) -> anyhow::Result<Output> {
+        let target = target(&args.to);
         let place = match args.out.as_deref() {
             None => Place::Nowhere,
             Some(path) if path == Path::new("-") => Place::Stdout,
             Some(path) => {
                 let name = path.to_string_lossy();
-                if target.is_none() && !name.ends_with(".jsonl") && !name.ends_with(".jsonl.zst") {
-                    return Err(usage(format!("{name}: documents are written as .jsonl or .jsonl.zst")));
+                let known = [".jsonl", ".jsonl.zst", ".parquet"].iter().any(|ending| name.ends_with(ending));
+                match target {
+                    None if known => Place::Documents(DocumentWriter::create(path)?),
+                    None => {
+                        return Err(usage(format!("{name}: documents are written as .jsonl, .jsonl.zst or .parquet")));
+                    }
+                    Some(_) => Place::File(LineWriter::create(path)?),
                 }
-                Place::File(LineWriter::create(path)?)
             }
         };
-        Ok(Output { place, back: target.map(|target| WayBack::new(target, args.tokens == "space")) })
+        let back = target.map(|target| WayBack::new(target, args.tokens == "space").asking(asked));
+        Ok(Output { place, back })
     }
 
     fn take(&mut self, document: &Document, tokens: &[Range<usize>]) -> Result<(), StoreError> {
+        if let Place::Documents(writer) = &mut self.place {
+            return writer.write(document);
+        }
         let bytes = match &mut self.back {
             Some(back) => back.document(document, tokens),
             None => document_line(document),
@@ -263,7 +294,7 @@ impl Output {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let stdout = |source| StoreError::Io { path: "standard output".into(), action: "writing", source };
         match &mut self.place {
-            Place::Nowhere => Ok(()),
+            Place::Nowhere | Place::Documents(_) => Ok(()),
             Place::Stdout => match std::io::stdout().lock().write_all(bytes) {
                 // A reader that went away, such as `head`, has what it wanted.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -283,6 +314,7 @@ impl Output {
         }
         match self.place {
             Place::File(writer) => writer.finish(),
+            Place::Documents(writer) => writer.finish(),
             Place::Nowhere | Place::Stdout => Ok(()),
         }
     }

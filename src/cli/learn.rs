@@ -3,11 +3,12 @@
 mod keys;
 mod settings;
 
-pub use settings::train_config;
+pub use settings::{train_config, unlearned};
 
 use super::session::{self, Experiment, Reporter, stage, weights_hash};
-use super::{Common, Outcome, distill, model, refusals, run::splits};
+use super::{Common, Outcome, distill, leakage, model, refusals, run::splits};
 use crate::config::Plan;
+use crate::corpus::Splits;
 use crate::eval::{Mode, Rules, score};
 use crate::ie::Document;
 use crate::report::{Stage, TrainingPoint};
@@ -56,7 +57,7 @@ pub struct Trained {
 pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     session::catch_interrupts();
     let plan = session::plan(&args.experiment, common)?;
-    let dev = splits(&plan)?.dev;
+    let splits = splits(&plan)?;
     let name = &plan.config().base_model;
     let weights = if model::is_known(name) { model::student_path(name)? } else { PathBuf::from(name) };
     if args.dry_run {
@@ -67,7 +68,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         "none" => Resume::Anew,
         path => Resume::From(PathBuf::from(path)),
     };
-    learn(&plan, &weights, &dev, &resume, common, &Reporter::new(common))?;
+    learn(&plan, &weights, &splits, &resume, common, &Reporter::new(common))?;
     let adapter = plan.output_dir().join("adapter");
     if common.json {
         println!("{}", serde_json::json!({ "adapter": adapter }));
@@ -124,13 +125,14 @@ fn sealed() -> [&'static str; 3] {
 pub fn learn(
     plan: &Plan,
     weights: &Path,
-    dev: &[Document],
+    splits: &Splits,
     resume: &Resume,
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Trained> {
     let out = plan.output_dir();
     let lines = corpus(plan)?;
+    leakage::check(plan, splits, &lines)?;
     let mut wanted = stage("train", plan, &["train", "lora", "base_model", "eval"], &[distill::FILES[0]])?;
     let base_sha256 = weights_hash(weights)?;
     wanted.parts.insert("weights".into(), base_sha256.clone());
@@ -144,7 +146,7 @@ pub fn learn(
         // A run of version 0.1 sealed the README too.
         wanted.seal(out, &sealed())?;
     } else {
-        let fitted = teach(plan, weights, &lines, dev, &config, resume, common, reporter)?;
+        let fitted = teach(plan, weights, &lines, &splits.dev, &config, resume, common, reporter)?;
         publish(&fitted, plan.config().train.load_best_model_at_end, out)?;
         wanted.seal(out, &sealed())?;
         reporter.say(&told(&fitted));

@@ -9,7 +9,9 @@ pub mod demonstrations;
 pub mod distill;
 pub mod doctor;
 pub mod estimate;
+pub mod export;
 pub mod extract;
+pub mod leakage;
 pub mod learn;
 pub mod local;
 pub mod merge;
@@ -96,6 +98,8 @@ pub enum Verb {
     Trace(trace::Args),
     /// Filter what the team said into a corpus of templates
     Distill(distill::Args),
+    /// What the student is taught, in the formats of other tools
+    Export(export::Args),
     /// Fine-tune the student on the corpus
     #[command(long_about = refusals::train())]
     Train(learn::Args),
@@ -178,6 +182,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Verb::Debate(args) => debate::run(args, &cli.common),
         Verb::Trace(args) => trace::run(args, &cli.common),
         Verb::Distill(args) => distill::run(args, &cli.common),
+        Verb::Export(args) => export::run(args, &cli.common),
         Verb::Train(args) => learn::run(args, &cli.common),
         Verb::Extract(args) => extract::run(args, &cli.common),
         Verb::Answer(args) => answer::run(args, &cli.common),

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Code, exit code, and what it stands for. A code never changes its meaning.
-pub const CODES: [(&str, u8, &str); 22] = [
+pub const CODES: [(&str, u8, &str); 23] = [
     ("E001", 2, "the config has a key that nobody knows"),
     ("E101", 4, "the weights of a model known by name are not in the cache"),
     ("E102", 4, "the encoder of team.demonstrations cannot be used"),
@@ -33,6 +33,7 @@ pub const CODES: [(&str, u8, &str); 22] = [
     ("E302", 4, "a split has no document"),
     ("E303", 4, "a measured document has no gold"),
     ("E304", 4, "nothing of what the team said passed the filter"),
+    ("E307", 4, "dev or test documents hold the typed names of a training document"),
     ("E311", 4, "the pool of team.demonstrations cannot serve: no gold, or none of an asked type"),
     ("E401", 4, "a server does not hold answers to a schema as team.constrained_output asks"),
     ("E402", 4, "a server answers without the log-probabilities that team.logprobs asks for"),
@@ -62,7 +63,7 @@ pub fn early(weights: &Path, plan: &Plan, document: &Document) -> Result<()> {
     let tokenizer = loaded(ChatTokenizer::open(weights))?;
     let mut messages = Prompts::new(plan.schema().clone()).entities(&document.text);
     messages.push(Message::assistant("{}"));
-    let item = Item { name: format!("document \"{}\"", document.id), messages, weight: 1.0 };
+    let item = Item { name: format!("document \"{}\"", document.id), messages, weight: 1.0, unlearned: vec![] };
     let targets = train_config(plan)?.lora.targets;
     let found = inspect(&tokenizer, &item, usize::MAX).map_or_else(Some, |seen| seen.refusal);
     let found = found.or(check_targets(Weights::open(weights)?.config(), &targets).err());

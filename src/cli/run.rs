@@ -66,12 +66,12 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
         reporter.say("distill: done before");
     } else {
         reporter.say("distill: what the team can stand behind");
-        distill::distil(&plan, &splits.train, &splits.dev, &reporter)?;
+        distill::distil(&plan, &splits.dev, &reporter)?;
         wanted.seal(plan.output_dir(), &distill::FILES)?;
     }
 
     // ── 5. student ──
-    let trained = learn::learn(&plan, &weights, &splits.dev, &Resume::Renew, common, &reporter)?;
+    let trained = learn::learn(&plan, &weights, &splits, &Resume::Renew, common, &reporter)?;
 
     // ── 6. verdict, 7. report ──
     let measured = verdict::measure(&plan, &weights, &client, &splits.test, common, &reporter)?;

@@ -1,6 +1,7 @@
 //! `tokens`: the examples of a corpus as the model sees them, token by token, as trained and as
 //! prompted. What stands here is what `train` learns: both call the same function.
 
+use super::learn::unlearned;
 use super::{Common, Outcome, model, printed, refusals, session, usage};
 use crate::store::read_jsonl;
 use crate::student::{ChatTokenizer, Weights};
@@ -66,6 +67,8 @@ pub struct Args {
 #[derive(Deserialize)]
 struct Asked {
     messages: Vec<Message>,
+    #[serde(default)]
+    unlearned: Vec<[usize; 2]>,
 }
 
 /// Runs the verb.
@@ -78,7 +81,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let shown = shown(args, lines.len())?;
     let mut refused = Vec::new();
     for (at, line) in lines.into_iter().enumerate().skip(shown.start).take(shown.len()) {
-        let item = Item { name: format!("{}:{}", args.file.display(), at + 1), messages: line.messages, weight: 1.0 };
+        let item = Item { name: format!("{}:{}", args.file.display(), at + 1), unlearned: unlearned(&line.messages, &line.unlearned), messages: line.messages, weight: 1.0 };
         let seen = inspect(&tokenizer, &item, most);
         printed(&match (&seen, common.json) {
             (Ok(seen), true) => as_json(&tokenizer, seen, args.summary),

@@ -4,6 +4,7 @@ use super::LoraSection;
 use super::PricesSection;
 use super::cooperkgc::CooperkgcSection;
 use super::demonstrations::DemonstrationsSection;
+use super::filter::FilterSection;
 use super::training::TrainSection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,13 @@ pub struct DataSection {
     /// refused: published sets are not always clean. In 0..=1. Default 0.
     #[serde(default)]
     pub max_leaked_share: f64,
+    /// Share of the dev or test documents whose typed names (two or more) may be just those that one
+    /// training document is taught with, before `train` is refused. In 0..=1. Default 1: told, never refused.
+    #[serde(default = "whole")]
+    pub max_shared_tuples: f64,
+    /// Licence of the training documents, as the README of the corpus names it. Default: unknown.
+    #[serde(default)]
+    pub license: Option<String>,
 }
 
 /// The teacher team.
@@ -181,27 +189,6 @@ pub struct PriceSection {
     pub completion: f64,
 }
 
-/// What is kept of the team's answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FilterSection {
-    /// Entities below this confidence (vote share × probability of the span's tokens) are not
-    /// taught. In 0..=1. Default 0.5.
-    pub threshold: f64,
-    /// The same for relations. Default 0.5.
-    pub relation_threshold: f64,
-    /// A document is left out if more than this share of its items falls below the threshold: what
-    /// is left would teach that the rest is nothing. In 0..=1. Default 0.34.
-    pub max_dropped_share: f64,
-    /// `all`, or `cases_per_type` (the paper's template fine-tuning). Default `all`.
-    pub mode: String,
-    /// Documents per type, surest first, in the mode of that name. Default 5.
-    pub cases_per_type: usize,
-    /// Most conversations with an empty answer, as a share of those of their task: a student that
-    /// never sees one invents facts. In 0..=1. Default 0.25.
-    pub negatives_share: f64,
-}
-
 /// How systems are measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -223,19 +210,6 @@ pub struct EvalSection {
     pub max_failures: usize,
 }
 
-impl Default for FilterSection {
-    fn default() -> FilterSection {
-        FilterSection {
-            threshold: 0.5,
-            relation_threshold: 0.5,
-            max_dropped_share: 0.34,
-            mode: "all".into(),
-            cases_per_type: 5,
-            negatives_share: 0.25,
-        }
-    }
-}
-
 impl Default for EvalSection {
     fn default() -> EvalSection {
         let systems = ["base", "aeio", "type_agents", "crossagentie"].map(str::to_string).to_vec();
@@ -243,6 +217,9 @@ impl Default for EvalSection {
     }
 }
 
+fn whole() -> f64 {
+    1.0
+}
 fn seed() -> u64 {
     42
 }

@@ -5,7 +5,7 @@ use super::Config;
 use serde_json::Value;
 
 /// Keys with a few words to choose from; the plan refuses any other.
-const CHOICES: [(&str, &[&str]); 11] = [
+const CHOICES: [(&str, &[&str]); 18] = [
     ("team.protocol", &["aeio", "type_agents", "crossagentie", "cooperkgc"]),
     (
         "team.constrained_output",
@@ -15,6 +15,13 @@ const CHOICES: [(&str, &[&str]); 11] = [
     ("team.tasks", &["entities", "relations", "events"]),
     ("team.language", &["auto", "en", "zh", "ko"]),
     ("filter.mode", &["all", "cases_per_type"]),
+    ("filter.pii", &["keep", "drop", "mask"]),
+    ("filter.score", &["product", "votes", "least", "margin"]),
+    ("filter.calibration", &["none", "isotonic", "platt"]),
+    ("filter.precision_bound", &["estimate", "wilson"]),
+    ("filter.unsure_item", &["drop", "mask", "document"]),
+    ("filter.contradictory", &["keep", "surer", "document"]),
+    ("filter.nesting", &["keep", "outermost", "innermost"]),
     ("train.lr_scheduler", &["constant", "constant_with_warmup", "linear", "cosine"]),
     ("train.excess_length_strategy", &["raise", "drop"]),
     ("train.on_divergence", &["stop", "rollback"]),
@@ -23,8 +30,9 @@ const CHOICES: [(&str, &[&str]); 11] = [
 ];
 
 /// Numbers with a range; the plan refuses what is outside.
-const RANGES: [(&str, f64, Option<f64>); 26] = [
+const RANGES: [(&str, f64, Option<f64>); 37] = [
     ("data.max_leaked_share", 0.0, Some(1.0)),
+    ("data.max_shared_tuples", 0.0, Some(1.0)),
     ("data.train_limit", 1.0, None),
     ("team.temperature", 0.0, Some(2.0)),
     ("team.frequency_penalty", -2.0, Some(2.0)),
@@ -39,6 +47,16 @@ const RANGES: [(&str, f64, Option<f64>); 26] = [
     ("filter.relation_threshold", 0.0, Some(1.0)),
     ("filter.max_dropped_share", 0.0, Some(1.0)),
     ("filter.negatives_share", 0.0, Some(1.0)),
+    ("filter.dedup_threshold", 0.0, Some(1.0)),
+    ("filter.event_threshold", 0.0, Some(1.0)),
+    ("filter.target_precision", 0.0, Some(1.0)),
+    ("filter.share_kept", 0.0, Some(1.0)),
+    ("filter.subset_share", 0.0, Some(1.0)),
+    ("filter.max_type_ratio", 1.0, None),
+    ("filter.cases_per_type", 1.0, None),
+    ("filter.calibration_documents", 1.0, None),
+    ("filter.max_entity_chars", 1.0, None),
+    ("filter.max_document_chars", 1.0, None),
     ("lora.r", 1.0, None),
     ("train.num_epochs", 1.0, None),
     ("train.warmup_ratio", 0.0, Some(1.0)),

@@ -4,6 +4,7 @@
 mod cooperkgc;
 mod demonstrations;
 mod file;
+mod filter;
 mod json_schema;
 mod lora;
 mod plan;
@@ -14,7 +15,8 @@ mod training;
 
 pub use cooperkgc::{Cooperation, CooperkgcSection, Expert, ExpertSection, ExpertTask};
 pub use demonstrations::{DemonstrationsSection, ENCODER_IN_A_PACKAGE, ENCODER_OF_A_SERVER};
-pub use file::{Config, DataSection, EvalSection, FilterSection, PriceSection, TeamSection};
+pub use file::{Config, DataSection, EvalSection, PriceSection, TeamSection};
+pub use filter::FilterSection;
 pub use json_schema::{json_schema, keys};
 pub use lora::{LoraSection, TARGETS, TargetModules};
 pub use plan::{ConfigError, Mode, Plan};

@@ -54,8 +54,9 @@ impl Plan {
         for set in overrides {
             apply(&mut table, set)?;
         }
-        let config: Config = if overrides.is_empty() { toml::from_str(&text) } else { table.try_into() }
+        let config: Config = if overrides.is_empty() { toml::from_str(&text) } else { table.clone().try_into() }
             .map_err(|error: toml::de::Error| named(did_you_mean(&error.to_string())))?;
+        config.filter.check_written(&table).map_err(|error| named(error.0))?;
         let stem = path.file_stem().map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned());
         let output_dir = config.output_dir.clone().unwrap_or_else(|| Path::new("checkpoints").join(stem));
         Plan::check(config, output_dir).map_err(|error| named(error.0))
@@ -65,18 +66,17 @@ impl Plan {
         let Config { team, filter, lora, train, eval, data, .. } = &config;
         one_of("team.protocol", &team.protocol, &["aeio", "type_agents", "crossagentie", "cooperkgc"])?;
         train.check()?;
+        filter.check()?;
         for system in &eval.systems {
             one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie", "cooperkgc"])?;
         }
         for (key, value) in [
             ("data.max_leaked_share", data.max_leaked_share),
-            ("filter.threshold", filter.threshold),
-            ("filter.relation_threshold", filter.relation_threshold),
-            ("filter.max_dropped_share", filter.max_dropped_share),
-            ("filter.negatives_share", filter.negatives_share),
+            ("data.max_shared_tuples", data.max_shared_tuples),
         ] {
             within(key, value, 0.0, 1.0)?;
         }
+        one_of("filter.pii", &filter.pii, &["keep", "drop", "mask"])?;
         one_of("team.debate", &team.debate, &["none", "entities", "relations", "events", "both"])?;
         for task in &team.tasks {
             one_of("team.tasks", task, &["entities", "relations", "events"])?;
@@ -112,12 +112,7 @@ impl Plan {
                 return Err(ConfigError(format!("{key} is 0; expected 1 or more")));
             }
         }
-        let mode = match filter.mode.as_str() {
-            "all" => Mode::All,
-            "cases_per_type" if filter.cases_per_type > 0 => Mode::CasesPerType(filter.cases_per_type),
-            "cases_per_type" => return Err(ConfigError("filter.cases_per_type is 0; expected 1 or more".into())),
-            other => return Err(ConfigError(format!("filter.mode is \"{other}\"; expected all, cases_per_type"))),
-        };
+        let mode = if filter.mode == "all" { Mode::All } else { Mode::CasesPerType(filter.cases_per_type) };
         for (key, file) in [("data.train", &data.train), ("data.dev", &data.dev), ("data.test", &data.test)] {
             if !file.is_file() {
                 return Err(ConfigError(format!(

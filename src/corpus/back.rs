@@ -4,9 +4,11 @@
 //! sign that is neither letter nor digit, and around every character of a script without spaces:
 //! never by where mentions stand, for that would tell a tagger where they are.
 
+mod records;
+
 use super::finding::shown;
 use super::join::is_unspaced;
-use crate::ie::{Document, Entity, Span};
+use crate::ie::{Document, Entity, Schema, Span};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,12 +22,34 @@ pub enum Target {
     ConllBioes,
     /// One JSON array of SpERT's records, a record a document.
     Spert,
+    /// One JSON array of GLiNER's records: words, and mentions by word, the last one included.
+    Gliner,
+    /// A JSON line a document: a sentence with its items by name and code points.
+    InstructUie,
+    /// A JSON line a document: a conversation that asks for each entity type of the schema.
+    UniversalNer,
+    /// JSON lines, some a document: an instruction of a few labels of the schema, and its answer.
+    IePile,
+}
+
+impl Target {
+    /// Whether it asks for labels, which only a schema knows.
+    pub fn needs_schema(self) -> bool {
+        matches!(self, Target::UniversalNer | Target::IePile)
+    }
+
+    /// Whether the file is one JSON array.
+    fn is_array(self) -> bool {
+        matches!(self, Target::Spert | Target::Gliner)
+    }
 }
 
 /// Writes documents one by one, and remembers what the target cannot hold.
 #[derive(Debug)]
 pub struct WayBack {
     target: Target,
+    /// What is asked.
+    schema: Schema,
     /// Whether white space alone ends a token.
     by_space: bool,
     written: usize,
@@ -36,7 +60,12 @@ pub struct WayBack {
 impl WayBack {
     /// Begins a file. With `by_space`, only white space ends a token of a text whose source has none.
     pub fn new(target: Target, by_space: bool) -> WayBack {
-        WayBack { target, by_space, written: 0, left_out: BTreeMap::new() }
+        WayBack { target, schema: Schema::default(), by_space, written: 0, left_out: BTreeMap::new() }
+    }
+
+    /// The same, with the schema whose labels are asked for.
+    pub fn asking(self, schema: Schema) -> WayBack {
+        WayBack { schema, ..self }
     }
 
     /// The bytes of one document.
@@ -51,17 +80,25 @@ impl WayBack {
         let bytes = match self.target {
             Target::Conll | Target::ConllBioes => self.columns(document, &tokens),
             Target::Spert => self.record(document, &tokens),
+            Target::Gliner => self.words(document, &tokens),
+            Target::InstructUie => line(&records::instructuie(document)),
+            Target::UniversalNer => line(&records::universalner(document, &self.schema)),
+            Target::IePile => records::iepile(document, &self.schema).iter().flat_map(line).collect(),
         };
+        if self.target == Target::UniversalNer {
+            let gold = document.gold.iter();
+            gold.flat_map(|gold| &gold.relations).for_each(|one| self.leave_out("relations", document, &one.label));
+        }
         self.written += 1;
         bytes
     }
 
     /// What closes the file.
     pub fn end(&self) -> &'static [u8] {
-        match self.target {
-            Target::Conll | Target::ConllBioes => b"",
-            Target::Spert if self.written == 0 => b"[]\n",
-            Target::Spert => b"\n]\n",
+        match (self.target.is_array(), self.written) {
+            (false, _) => b"",
+            (true, 0) => b"[]\n",
+            (true, _) => b"\n]\n",
         }
     }
 
@@ -157,11 +194,32 @@ impl WayBack {
             self.leave_out("events", document, &event.label);
         }
         let words: Vec<&str> = tokens.iter().map(|token| &document.text[(*token).clone()]).collect();
-        let record =
-            json!({"tokens": words, "entities": entities, "relations": relations, "orig_id": document.id}).to_string();
+        let record = json!({"tokens": words, "entities": entities, "relations": relations, "orig_id": document.id});
+        self.item(&record)
+    }
+
+    fn words(&mut self, document: &Document, tokens: &[&Range<usize>]) -> Vec<u8> {
+        let gold = document.gold.clone().unwrap_or_default();
+        let mut mentions = Vec::new();
+        for entity in &gold.entities {
+            let place = self.place(document, entity, tokens);
+            mentions.extend(place.map(|place| json!([place.start, place.end - 1, entity.label])));
+        }
+        gold.relations.iter().for_each(|relation| self.leave_out("relations", document, &relation.label));
+        gold.events.iter().for_each(|event| self.leave_out("events", document, &event.label));
+        let words: Vec<&str> = tokens.iter().map(|token| &document.text[(*token).clone()]).collect();
+        self.item(&json!({"id": document.id, "tokenized_text": words, "ner": mentions}))
+    }
+
+    /// A record of an array.
+    fn item(&self, record: &serde_json::Value) -> Vec<u8> {
         let opening = if self.written == 0 { "[\n" } else { ",\n" };
         format!("{opening}{record}").into_bytes()
     }
+}
+
+fn line(record: &serde_json::Value) -> Vec<u8> {
+    format!("{record}\n").into_bytes()
 }
 
 /// The tokens that a span covers exactly.

@@ -1,281 +1,366 @@
-//! Which documents and items become training data, and why the others do not: every drop has a
-//! reason and is counted.
+//! The knobs of the filter, and what they say of a document and its trace before any threshold is
+//! known: which items can be taught at all, and how sure the team is of each.
 
-use super::confidence;
+use super::item::{Cause, Item, Kind, NO_LABEL, Reason, Weighed};
+use super::{Bound, Evidence, Method, Score};
 use crate::config::{Mode, Plan};
-use crate::ie::{Document, Entity, Extraction, Relation, Schema};
-use crate::trace::{Support, Trace};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::ie::{Confidence, Document, Event, Extraction, Relation, Schema, Span};
+use crate::store::lot;
+use crate::trace::Trace;
+use std::collections::HashMap;
+
+/// What becomes of an item below the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsure {
+    /// The answer is written without it.
+    Drop,
+    /// It is written and not learned.
+    Mask,
+    /// The whole document is left out.
+    Document,
+}
+
+/// What becomes of items that cannot both be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradictory {
+    /// Both stay.
+    Keep,
+    /// The surer one stays.
+    Surer,
+    /// The whole document is left out.
+    Document,
+}
+
+/// Which of two entities that overlap stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nesting {
+    /// Both.
+    Keep,
+    /// The longer one.
+    Outermost,
+    /// The shorter one.
+    Innermost,
+}
 
 /// The knobs, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Least confidence of an entity.
-    pub threshold: f64,
-    /// Least confidence of a relation.
-    pub relation_threshold: f64,
-    /// A document with a larger share of items below the threshold is left out.
+    /// Least confidence of an entity, a relation, an event.
+    pub thresholds: [f64; 3],
+    /// What a confidence is.
+    pub score: Score,
+    /// How it becomes a probability.
+    pub calibration: Option<Method>,
+    /// Most documents with gold that calibrate.
+    pub calibration_documents: usize,
+    /// The precision that chooses the threshold.
+    pub target_precision: Option<f64>,
+    /// How sure it must be that it is reached.
+    pub bound: Bound,
+    /// The share of items that chooses the threshold.
+    pub share_kept: Option<f64>,
+    /// What becomes of unsure items.
+    pub unsure: Unsure,
+    /// A document with a larger share of entities below the threshold is left out.
     pub max_dropped_share: f64,
+    /// What becomes of contradictory items.
+    pub contradictory: Contradictory,
+    /// What becomes of overlapping entities.
+    pub nesting: Nesting,
+    /// Longest entity, in characters.
+    pub max_entity_chars: Option<usize>,
+    /// Longest document, in characters.
+    pub max_document_chars: Option<usize>,
     /// All documents, or the surest of each type.
     pub mode: Mode,
+    /// Fewest documents of every kept type.
+    pub min_documents_per_type: usize,
+    /// Most documents of a type, as a multiple of the rarest one's.
+    pub max_type_ratio: Option<f64>,
     /// Most documents without an entity, as a share of all.
     pub negatives_share: f64,
+    /// Share of the conversations that ask for some labels only.
+    pub subset_share: f64,
+    /// Decides which.
+    pub seed: u64,
 }
 
 impl Rules {
-    /// The rules of a plan.
+    /// The rules of a plan, whose words were checked.
     pub fn of(plan: &Plan) -> Rules {
         let filter = &plan.config().filter;
         Rules {
-            threshold: filter.threshold,
-            relation_threshold: filter.relation_threshold,
+            thresholds: [filter.threshold, filter.relation_threshold, filter.event_threshold],
+            score: match filter.score.as_str() {
+                "votes" => Score::Votes,
+                "least" => Score::Least,
+                "margin" => Score::Margin,
+                _ => Score::Product,
+            },
+            calibration: match filter.calibration.as_str() {
+                "isotonic" => Some(Method::Isotonic),
+                "platt" => Some(Method::Platt),
+                _ => None,
+            },
+            calibration_documents: filter.calibration_documents,
+            target_precision: filter.target_precision,
+            bound: if filter.precision_bound == "wilson" { Bound::Wilson } else { Bound::Estimate },
+            share_kept: filter.share_kept,
+            unsure: match filter.unsure_item.as_str() {
+                "mask" => Unsure::Mask,
+                "document" => Unsure::Document,
+                _ => Unsure::Drop,
+            },
             max_dropped_share: filter.max_dropped_share,
+            contradictory: match filter.contradictory.as_str() {
+                "keep" => Contradictory::Keep,
+                "document" => Contradictory::Document,
+                _ => Contradictory::Surer,
+            },
+            nesting: match filter.nesting.as_str() {
+                "outermost" => Nesting::Outermost,
+                "innermost" => Nesting::Innermost,
+                _ => Nesting::Keep,
+            },
+            max_entity_chars: filter.max_entity_chars,
+            max_document_chars: filter.max_document_chars,
             mode: plan.mode(),
+            min_documents_per_type: filter.min_documents_per_type,
+            max_type_ratio: filter.max_type_ratio,
             negatives_share: filter.negatives_share,
+            subset_share: filter.subset_share,
+            seed: plan.config().seed,
         }
     }
 }
 
-/// A document that is kept, with what is kept of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
-    /// Ordinal among the documents.
-    pub document: usize,
-    /// Items with their confidence.
+/// A trace read against its document: the outcome and the evidence behind each item of it, in the
+/// order of [`Weighed::items`].
+pub struct Heard {
+    /// The outcome, every item with the team's confidence.
     pub extraction: Extraction,
-    /// Mean over its items; 1 for a document of which every agent says that nothing is there.
-    pub confidence: f64,
+    /// Of entities, relations and events.
+    pub evidence: Vec<Evidence>,
 }
 
-/// What the filter did.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sieved {
-    /// In document order.
-    pub kept: Vec<Kept>,
-    /// Documents left out, by reason.
-    pub documents_dropped: BTreeMap<String, usize>,
-    /// Items left out of documents that were looked at, by reason.
-    pub items_dropped: BTreeMap<String, usize>,
-    /// Kept items by label.
-    pub per_type: BTreeMap<String, usize>,
-}
-
-/// Applies the rules to the traces of `documents`.
-///
-/// # Errors
-/// If a trace does not fit its document.
-pub fn sieve(documents: &[Document], traces: &[Trace], schema: &Schema, rules: &Rules) -> Result<Sieved, String> {
-    let mut sieved = Sieved::default();
-    for (at, (document, trace)) in documents.iter().zip(traces).enumerate() {
+impl Heard {
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// If it is another document's, or does not fit it.
+    pub fn of(document: &Document, trace: &Trace, rules: &Rules) -> Result<Heard, String> {
         if document.id != trace.id {
             return Err(format!("trace \"{}\" stands where document \"{}\" is expected", trace.id, document.id));
         }
-        match weigh(at, document, trace, rules, &mut sieved.items_dropped)? {
-            Ok(kept) => sieved.kept.push(kept),
-            Err(reason) => *sieved.documents_dropped.entry(reason).or_default() += 1,
+        let read = trace.extraction.clone().read(&document.text);
+        let mut extraction = read.map_err(|error| format!("trace \"{}\": {error}", trace.id))?;
+        // Traces of before 0.2 have no support of events.
+        let silent = trace.event_support.is_empty();
+        if extraction.entities.len() != trace.entity_support.len()
+            || extraction.relations.len() != trace.relation_support.len()
+            || (extraction.events.len() != trace.event_support.len() && !silent)
+        {
+            return Err(format!("trace \"{}\": items and their support differ in number", trace.id));
         }
+        let mut needed = vec![0; extraction.entities.len()];
+        extraction.relations.iter().for_each(|link| [link.head, link.tail].iter().for_each(|&end| needed[end] += 1));
+        let unheard = vec![crate::trace::Support::default(); if silent { extraction.events.len() } else { 0 }];
+        let evidence: Vec<Evidence> = (trace.entity_support.iter().zip(needed))
+            .chain(trace.relation_support.iter().chain(&trace.event_support).chain(&unheard).map(|support| (support, 0)))
+            .map(|(support, needed)| Evidence::of(support, needed))
+            .collect();
+        let mut sure = evidence.iter().map(|evidence| evidence.confidence(rules.score));
+        extraction.entities.iter_mut().for_each(|entity| entity.confidence = sure.next().flatten());
+        extraction.relations.iter_mut().for_each(|relation| relation.confidence = sure.next().flatten());
+        extraction.events.iter_mut().for_each(|event| event.confidence = sure.next().flatten());
+        Ok(Heard { extraction, evidence })
     }
-    if let Mode::CasesPerType(cases) = rules.mode {
-        surest(&mut sieved, schema, cases);
-    }
-    cap_negatives(&mut sieved, documents, rules.negatives_share);
-    for kept in &sieved.kept {
-        let labels =
-            kept.extraction.entities.iter().map(|e| &e.label).chain(kept.extraction.relations.iter().map(|r| &r.label));
-        for label in labels {
-            *sieved.per_type.entry(label.clone()).or_default() += 1;
-        }
-    }
-    Ok(sieved)
-}
 
-/// What is kept of one document, or the reason why it is left out.
-fn weigh(
-    at: usize,
-    document: &Document,
-    trace: &Trace,
-    rules: &Rules,
-    items: &mut BTreeMap<String, usize>,
-) -> Result<Result<Kept, String>, String> {
-    if document.is_blank() {
-        return Ok(Err("blank".into()));
-    }
-    if !trace.is_whole() {
-        return Ok(Err("an agent gave no usable answer".into()));
-    }
-    let mut extraction =
-        trace.extraction.clone().read(&document.text).map_err(|error| format!("trace \"{}\": {error}", trace.id))?;
-    if extraction.entities.len() != trace.entity_support.len()
-        || extraction.relations.len() != trace.relation_support.len()
-    {
-        return Err(format!("trace \"{}\": items and their support differ in number", trace.id));
-    }
-    rate(&mut extraction.entities, &trace.entity_support, &mut extraction.relations, &trace.relation_support);
-    let all = extraction.entities.len();
-    let sure = |entity: &Entity| entity.confidence.is_some_and(|c| c.value() >= rules.threshold);
-    let unsure = extraction.entities.iter().filter(|entity| !sure(entity)).count();
-    if all > 0 && unsure as f64 / all as f64 > rules.max_dropped_share {
-        return Ok(Err("too many items below the threshold".into()));
-    }
-    let links = extraction.relations.len();
-    extraction.retain_entities(|entity| entity.span.is_some() && sure(entity));
-    let orphans = links - extraction.relations.len();
-    let before = extraction.relations.len();
-    extraction.relations.retain(|relation| relation.confidence.is_some_and(|c| c.value() >= rules.relation_threshold));
-    for (reason, count) in [
-        ("entity below the threshold", unsure),
-        ("relation of a dropped entity", orphans),
-        ("relation below the threshold", before - extraction.relations.len()),
-    ] {
-        if count > 0 {
-            *items.entry(reason.into()).or_default() += count;
-        }
-    }
-    let values: Vec<f64> =
-        extraction.entities.iter().filter_map(|entity| entity.confidence).map(|c| c.value()).collect();
-    let confidence = if values.is_empty() { 1.0 } else { values.iter().sum::<f64>() / values.len() as f64 };
-    Ok(Ok(Kept { document: at, extraction, confidence }))
-}
-
-fn rate(entities: &mut [Entity], entity_support: &[Support], relations: &mut [Relation], relation_support: &[Support]) {
-    for (entity, support) in entities.iter_mut().zip(entity_support) {
-        entity.confidence = confidence(support);
-    }
-    for (relation, support) in relations.iter_mut().zip(relation_support) {
-        relation.confidence = confidence(support);
-    }
-}
-
-/// The paper's template fine-tuning (CROSSAGENTIE, section 3.5): the surest documents of each
-/// type; a document counts for every type that it holds. Documents with nothing in them stay.
-fn surest(sieved: &mut Sieved, schema: &Schema, cases: usize) {
-    let labels = schema.entities.iter().map(|t| &t.label).chain(schema.relations.iter().map(|t| &t.label));
-    let mut chosen = BTreeSet::new();
-    for label in labels {
-        let holds = |kept: &&Kept| {
-            kept.extraction.entities.iter().any(|e| e.label == *label)
-                || kept.extraction.relations.iter().any(|r| r.label == *label)
+    /// What is remembered of it.
+    pub fn weighed(&self, document: &Document, trace: &Trace, schema: &Schema, rules: &Rules) -> Weighed {
+        let long = |most: usize| document.text.chars().count() > most;
+        let cause = if document.is_blank() {
+            Some(Cause::Blank)
+        } else if !trace.is_whole() {
+            Some(Cause::NotWhole)
+        } else {
+            rules.max_document_chars.is_some_and(long).then_some(Cause::TooLong)
         };
-        let mut holders: Vec<&Kept> = sieved.kept.iter().filter(holds).collect();
-        holders.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.document.cmp(&b.document)));
-        chosen.extend(holders.iter().take(cases).map(|kept| kept.document));
+        let gold = document.gold.as_ref();
+        let distinct = gold.map(|gold| {
+            let mut places: Vec<_> = gold.entities.iter().map(|entity| (entity.span, &entity.label)).collect();
+            places.sort();
+            places.dedup();
+            places.len() as u32
+        });
+        let mut weighed = Weighed { lot: lot(&document.id), cause, gold: distinct, items: self.items(schema, gold) };
+        self.rule_out(&mut weighed.items, schema, rules);
+        if contradict(&mut weighed.items, self, schema, rules) && rules.contradictory == Contradictory::Document {
+            weighed.cause = weighed.cause.or(Some(Cause::Contradictory));
+        }
+        weighed
     }
-    let before = sieved.kept.len();
-    sieved.kept.retain(|kept| kept.extraction.is_empty() || chosen.contains(&kept.document));
-    let dropped = before - sieved.kept.len();
-    if dropped > 0 {
-        sieved.documents_dropped.insert("not among the surest of a type".into(), dropped);
+
+    fn items(&self, schema: &Schema, gold: Option<&Extraction>) -> Vec<Item> {
+        let found = &self.extraction;
+        let score = |confidence: Option<Confidence>| confidence.map(|confidence| confidence.value());
+        let mut first: HashMap<&str, u32> = HashMap::new();
+        let entities = found.entities.iter().enumerate().map(|(at, entity)| {
+            let same = *first.entry(entity.text.as_str()).or_insert(at as u32);
+            let right = |gold: &Extraction| {
+                entity.span.is_some() && gold.entities.iter().any(|other| (other.span, &other.label) == (entity.span, &entity.label))
+            };
+            let label = place(schema.entities.iter().map(|kind| &kind.label), &entity.label);
+            let (score, right) = (score(entity.confidence), gold.map(right));
+            Item { kind: Kind::Entity, label, score, ruled_out: None, right, ends: [same; 2] }
+        });
+        let entities: Vec<Item> = entities.collect();
+        let relations = found.relations.iter().map(|relation| {
+            let label = place(schema.relations.iter().map(|kind| &kind.label), &relation.label);
+            let right = gold.map(|gold| is_linked(found, relation, gold, schema));
+            let ends = [relation.head as u32, relation.tail as u32];
+            Item { kind: Kind::Relation, label, score: score(relation.confidence), ruled_out: None, right, ends }
+        });
+        let events = found.events.iter().map(|event| {
+            let label = place(schema.events.iter().map(|kind| &kind.label), &event.label);
+            let right = gold.map(|gold| gold.events.iter().any(|other| is_same(event, other)));
+            Item { kind: Kind::Event, label, score: score(event.confidence), ruled_out: None, right, ends: [0; 2] }
+        });
+        entities.into_iter().chain(relations).chain(events).collect()
     }
-}
 
-/// Keeps at most `share` documents without an entity; which ones is decided by their ids.
-fn cap_negatives(sieved: &mut Sieved, documents: &[Document], share: f64) {
-    let full = sieved.kept.iter().filter(|kept| !kept.extraction.entities.is_empty()).count() as f64;
-    let room = if share >= 1.0 { usize::MAX } else { (full * share / (1.0 - share)).floor() as usize };
-    let mut empty: Vec<usize> =
-        sieved.kept.iter().filter(|kept| kept.extraction.entities.is_empty()).map(|kept| kept.document).collect();
-    empty.sort_by_key(|&at| crate::store::hash_bytes(documents[at].id.as_bytes()));
-    let spare: BTreeSet<usize> = empty.into_iter().skip(room).collect();
-    sieved.kept.retain(|kept| !spare.contains(&kept.document));
-    if !spare.is_empty() {
-        sieved.documents_dropped.insert("more empty documents than the share allows".into(), spare.len());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ie::Status;
-    use crate::ie::record::{EntityRecord, ExtractionRecord, RelationRecord};
-
-    const TEXT: &str = "Ann joined Acme in Bern";
-
-    fn trace(id: &str, items: &[(&str, &str, f64)], link: bool) -> Trace {
-        let entities = items.iter().map(|(label, text, _)| {
-            let start = TEXT.find(text).unwrap();
-            EntityRecord {
-                label: (*label).into(),
-                text: (*text).into(),
-                start: Some(start),
-                end: Some(start + text.len()),
-                confidence: None,
-                confidence_source: None,
+    /// What a place, a label or a signature forbids, whatever the score.
+    fn rule_out(&self, items: &mut [Item], schema: &Schema, rules: &Rules) {
+        let found = &self.extraction;
+        let entities = found.entities.iter().map(|entity| {
+            let long = |most: usize| entity.text.chars().count() > most;
+            match entity.span {
+                None => Some(Reason::NotFound),
+                _ if schema.entity(&entity.label).is_none() => Some(Reason::NoLabel),
+                _ => rules.max_entity_chars.is_some_and(long).then_some(Reason::TooLong),
             }
         });
-        let relations = link.then(|| RelationRecord {
-            label: "works_for".into(),
-            head: 0,
-            tail: 1,
-            confidence: None,
-            confidence_source: None,
+        let relations = found.relations.iter().map(|relation| {
+            let [head, tail] = [relation.head, relation.tail].map(|end| &found.entities[end]);
+            match schema.relation(&relation.label) {
+                None => Some(Reason::NoLabel),
+                _ if relation.head == relation.tail || (head.span.is_some() && head.span == tail.span) => Some(Reason::Itself),
+                Some(kind) if !kind.allows(&head.label, &tail.label) => Some(Reason::Signature),
+                Some(_) => None,
+            }
         });
-        let support = |p: f64| Support { votes: 1, voters: 1, logprob: Some(p.ln()), judged: false };
-        Trace {
-            extraction: ExtractionRecord {
-                entities: entities.collect(),
-                relations: relations.clone().into_iter().collect(),
-                events: vec![],
-            },
-            entity_support: items.iter().map(|(_, _, p)| support(*p)).collect(),
-            relation_support: relations.iter().map(|_| support(0.9)).collect(),
-            status: if items.is_empty() { Status::Empty } else { Status::Ok },
-            ..Trace::opened(id, "crossagentie")
+        let events = found.events.iter().map(|event| match event.trigger.span {
+            None => Some(Reason::NotFound),
+            Some(_) => schema.events.iter().all(|kind| kind.label != event.label).then_some(Reason::NoLabel),
+        });
+        let reasons: Vec<Option<Reason>> = entities.chain(relations).chain(events).collect();
+        items.iter_mut().zip(reasons).for_each(|(item, reason)| item.ruled_out = reason);
+    }
+}
+
+/// The ordinal of a label among those of its kind.
+fn place<'a>(mut labels: impl Iterator<Item = &'a String>, label: &str) -> u16 {
+    labels.position(|known| known == label).map_or(NO_LABEL, |at| at as u16)
+}
+
+/// Whether the gold has the relation: its label, and both ends with their types; of a symmetric one
+/// in either direction.
+fn is_linked(found: &Extraction, relation: &Relation, gold: &Extraction, schema: &Schema) -> bool {
+    let symmetric = schema.relation(&relation.label).is_some_and(|kind| kind.symmetric);
+    let same = |ours: usize, theirs: usize| {
+        let (ours, theirs) = (&found.entities[ours], &gold.entities[theirs]);
+        ours.span.is_some() && (ours.span, &ours.label) == (theirs.span, &theirs.label)
+    };
+    gold.relations.iter().filter(|other| other.label == relation.label).any(|other| {
+        (same(relation.head, other.head) && same(relation.tail, other.tail))
+            || (symmetric && same(relation.head, other.tail) && same(relation.tail, other.head))
+    })
+}
+
+/// Whether everything that the event says stands in the other one.
+fn is_same(event: &Event, other: &Event) -> bool {
+    let fills = |argument: &crate::ie::Argument| {
+        other.arguments.iter().any(|known| known.role == argument.role && known.span == argument.span)
+    };
+    event.trigger.span.is_some()
+        && event.trigger.span == other.trigger.span
+        && event.label == other.label
+        && event.arguments.iter().all(fills)
+}
+
+/// Rules out what stands twice, what overlaps, and what something surer contradicts; says whether
+/// anything contradicts anything.
+fn contradict(items: &mut [Item], heard: &Heard, schema: &Schema, rules: &Rules) -> bool {
+    let entities = &heard.extraction.entities;
+    let mut found = false;
+    let open = |items: &[Item], at: usize| items[at].ruled_out.is_none();
+    for one in 0..entities.len() {
+        for two in one + 1..entities.len() {
+            let (Some(a), Some(b)) = (entities[one].span, entities[two].span) else { continue };
+            if !open(items, one) || !open(items, two) || !a.overlaps(&b) {
+                continue;
+            }
+            match (a == b, entities[one].label == entities[two].label, rules.nesting) {
+                (true, true, _) => lose(items, one, two, Reason::Repeated, Reason::Repeated),
+                (true, false, _) => {
+                    found = true;
+                    if rules.contradictory == Contradictory::Surer {
+                        lose(items, one, two, Reason::Contradicted, Reason::Undecided);
+                    }
+                }
+                (false, _, Nesting::Keep) => {}
+                (false, _, nesting) => {
+                    let loser = nested(one, two, (a, b), nesting, items);
+                    items[loser].ruled_out = Some(Reason::Nested);
+                }
+            }
         }
     }
-
-    fn rules(mode: Mode) -> Rules {
-        Rules { threshold: 0.6, relation_threshold: 0.5, max_dropped_share: 0.5, mode, negatives_share: 0.5 }
+    let first = entities.len();
+    let relations = &heard.extraction.relations;
+    for one in 0..relations.len() {
+        for two in one + 1..relations.len() {
+            let (a, b) = (&relations[one], &relations[two]);
+            let back = (a.head, a.tail) == (b.tail, b.head);
+            if a.label != b.label || !open(items, first + one) || !open(items, first + two) {
+                continue;
+            }
+            if (a.head, a.tail) == (b.head, b.tail) {
+                lose(items, first + one, first + two, Reason::Repeated, Reason::Repeated);
+            } else if back && schema.relation(&a.label).is_some_and(|kind| kind.symmetric) {
+                lose(items, first + one, first + two, Reason::Mirrored, Reason::Mirrored);
+            } else if back {
+                found = true;
+                if rules.contradictory == Contradictory::Surer {
+                    lose(items, first + one, first + two, Reason::Contradicted, Reason::Undecided);
+                }
+            }
+        }
     }
+    found
+}
 
-    fn documents(count: usize) -> Vec<Document> {
-        (0..count).map(|at| Document::new(format!("d{at}"), TEXT)).collect()
+/// The less sure of two is ruled out. Where both are as sure, and `tie` is that neither is known to
+/// be right, both are; of the same item said twice the second.
+fn lose(items: &mut [Item], one: usize, two: usize, reason: Reason, tie: Reason) {
+    let score = |at: usize| items[at].score.unwrap_or(-1.0);
+    match score(one).total_cmp(&score(two)) {
+        std::cmp::Ordering::Less => items[one].ruled_out = Some(reason),
+        std::cmp::Ordering::Greater => items[two].ruled_out = Some(reason),
+        std::cmp::Ordering::Equal if tie == Reason::Undecided => {
+            (items[one].ruled_out, items[two].ruled_out) = (Some(tie), Some(tie));
+        }
+        std::cmp::Ordering::Equal => items[two].ruled_out = Some(tie),
     }
+}
 
-    #[test]
-    fn a_dropped_entity_takes_its_relation_and_both_are_counted() {
-        let traces =
-            [trace("d0", &[("person", "Ann", 0.9), ("organization", "Acme", 0.5), ("location", "Bern", 0.6)], true)];
-        let sieved = sieve(&documents(1), &traces, &Schema::default(), &rules(Mode::All)).unwrap();
-        let kept: Vec<&str> = sieved.kept[0].extraction.entities.iter().map(|e| e.text.as_str()).collect();
-        assert_eq!(kept, ["Ann", "Bern"], "the boundary value 0.6 is kept");
-        assert!(sieved.kept[0].extraction.relations.is_empty());
-        assert_eq!(sieved.items_dropped["entity below the threshold"], 1);
-        assert_eq!(sieved.items_dropped["relation of a dropped entity"], 1);
-    }
-
-    #[test]
-    fn a_document_with_a_failed_agent_is_never_training_data() {
-        let mut failed = trace("d0", &[], false);
-        failed.status = Status::Failed;
-        let sieved = sieve(&documents(1), &[failed], &Schema::default(), &rules(Mode::All)).unwrap();
-        assert!(sieved.kept.is_empty());
-        assert_eq!(sieved.documents_dropped["an agent gave no usable answer"], 1);
-    }
-
-    #[test]
-    fn cases_per_type_keeps_the_surest_document_of_each_type() {
-        let label = |label: &str| crate::ie::EntityType {
-            label: label.into(),
-            definition: String::new(),
-            aliases: vec![],
-            examples: vec![],
-        };
-        let schema = Schema { entities: vec![label("person"), label("location")], ..Schema::default() };
-        let traces = [
-            trace("d0", &[("person", "Ann", 0.7)], false),
-            trace("d1", &[("person", "Ann", 0.9)], false),
-            trace("d2", &[("location", "Bern", 0.8)], false),
-        ];
-        let sieved = sieve(&documents(3), &traces, &schema, &rules(Mode::CasesPerType(1))).unwrap();
-        assert_eq!(sieved.kept.iter().map(|kept| kept.document).collect::<Vec<_>>(), [1, 2]);
-    }
-
-    #[test]
-    fn empty_documents_are_capped_at_their_share() {
-        let traces: Vec<Trace> = (0..5)
-            .map(|at| trace(&format!("d{at}"), if at == 0 { &[("person", "Ann", 0.9)] } else { &[] }, false))
-            .collect();
-        let sieved = sieve(&documents(5), &traces, &Schema::default(), &rules(Mode::All)).unwrap();
-        assert_eq!(sieved.kept.len(), 2, "one with an entity, one without: a share of one half");
-    }
+/// Which of two overlapping entities goes: by length, then the less sure, then the second.
+fn nested(one: usize, two: usize, (a, b): (Span, Span), nesting: Nesting, items: &[Item]) -> usize {
+    let length = |span: Span| span.range().len();
+    let by_length = match nesting {
+        Nesting::Innermost => length(b).cmp(&length(a)),
+        _ => length(a).cmp(&length(b)),
+    };
+    let sure = |at: usize| items[at].score.unwrap_or(-1.0);
+    if by_length.then(sure(one).total_cmp(&sure(two))).is_lt() { one } else { two }
 }

@@ -1,7 +1,7 @@
-//! Documents and predictions as JSON Lines.
+//! Documents as JSON Lines or Parquet, by extension, and predictions as JSON Lines.
 
 use super::jsonl::each_line;
-use super::{StoreError, read_jsonl, to_jsonl, write_jsonl};
+use super::{Cell, DOCUMENT_COLUMNS, LineWriter, RowWriter, StoreError, each_row, read_jsonl, to_jsonl, write_jsonl};
 use crate::ie::record::{ExtractionRecord, PredictionRecord};
 use crate::ie::{Document, Prediction};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ pub fn read_documents(path: &Path) -> Result<Vec<Document>, StoreError> {
 pub fn each_document(path: &Path) -> Result<impl Iterator<Item = Result<Document, StoreError>> + use<>, StoreError> {
     let (mut seen, shown) = (HashMap::new(), path.to_owned());
     let read = move |(at, record): (usize, Result<DocumentRecord, StoreError>)| {
-        let DocumentRecord { id, text, gold, meta } = record?;
+        let record = record?;
+        let id = &record.id;
         let digest: [u8; 16] = std::array::from_fn({
             let digest = Sha256::digest(id.as_bytes());
             move |place| digest[place]
@@ -45,12 +46,52 @@ pub fn each_document(path: &Path) -> Result<impl Iterator<Item = Result<Document
                 format!("document {}: the id \"{id}\" is taken by document {first}; ids must be unique", at + 1);
             return Err(StoreError::file(&shown, message));
         }
+        DocumentLine(record).read(&shown)
+    };
+    Ok(each_record(path)?.enumerate().map(read))
+}
+
+type Records = Box<dyn Iterator<Item = Result<DocumentRecord, StoreError>>>;
+
+fn each_record(path: &Path) -> Result<Records, StoreError> {
+    if !is_parquet(path) {
+        return Ok(Box::new(each_line::<DocumentRecord>(path)?));
+    }
+    let shown = path.to_owned();
+    let read = move |(at, row): (usize, Result<Vec<Cell>, StoreError>)| {
+        let broken = |said: String| StoreError::file(&shown, format!("document {}: {said}", at + 1));
+        let Ok([id, text, gold, meta]) = <[Cell; 4]>::try_from(row?) else {
+            return Err(broken("expected the columns id, text, gold, meta".into()));
+        };
+        let (Cell::Text(id), Cell::Text(text)) = (id, text) else { return Err(broken("id or text is null".into())) };
+        let json = |cell: Cell| if let Cell::Text(json) = cell { json } else { "null".into() };
+        let gold = serde_json::from_str(&json(gold)).map_err(|error| broken(format!("gold: {error}")))?;
+        let meta: Option<_> = serde_json::from_str(&json(meta)).map_err(|error| broken(format!("meta: {error}")))?;
+        Ok(DocumentRecord { id, text, gold, meta: meta.unwrap_or_default() })
+    };
+    Ok(Box::new(each_row(path, DOCUMENT_COLUMNS)?.enumerate().map(read)))
+}
+
+fn is_parquet(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".parquet")
+}
+
+/// A document as it stands in a line, not yet checked.
+#[derive(Debug, Deserialize)]
+pub struct DocumentLine(DocumentRecord);
+
+impl DocumentLine {
+    /// The document, its offsets and ordinals checked; that its id is unique is for the reader of all lines.
+    ///
+    /// # Errors
+    /// If its gold does not fit its text.
+    pub fn read(self, path: &Path) -> Result<Document, StoreError> {
+        let DocumentRecord { id, text, gold, meta } = self.0;
         let gold = gold.map(|gold| gold.read(&text)).transpose();
-        let gold = gold.map_err(|error| StoreError::file(&shown, format!("document \"{id}\": gold {error}")))?;
+        let gold = gold.map_err(|error| StoreError::file(path, format!("document \"{id}\": gold {error}")))?;
         let meta = if meta.is_empty() { String::new() } else { serde_json::Value::Object(meta).to_string() };
         Ok(Document { id, text, gold, meta })
-    };
-    Ok(each_line::<DocumentRecord>(path)?.enumerate().map(read))
+    }
 }
 
 /// Writes documents, atomically.
@@ -58,7 +99,59 @@ pub fn each_document(path: &Path) -> Result<impl Iterator<Item = Result<Document
 /// # Errors
 /// If the file cannot be written.
 pub fn write_documents(path: &Path, documents: &[Document]) -> Result<(), StoreError> {
-    write_jsonl(path, &documents.iter().map(record_of).collect::<Vec<_>>())
+    let mut writer = DocumentWriter::create(path)?;
+    documents.iter().try_for_each(|document| writer.write(document))?;
+    writer.finish()
+}
+
+/// Documents written one by one into a file that appears whole or not at all: JSON Lines, plain or
+/// zstd, or Parquet, by extension.
+pub enum DocumentWriter {
+    /// JSON Lines.
+    Lines(LineWriter),
+    /// Parquet.
+    Rows(RowWriter),
+}
+
+impl DocumentWriter {
+    /// Begins a file beside `path`.
+    ///
+    /// # Errors
+    /// If the directory or the file cannot be made.
+    pub fn create(path: &Path) -> Result<DocumentWriter, StoreError> {
+        Ok(match is_parquet(path) {
+            true => DocumentWriter::Rows(RowWriter::create(path, DOCUMENT_COLUMNS)?),
+            false => DocumentWriter::Lines(LineWriter::create(path)?),
+        })
+    }
+
+    /// Adds a document.
+    ///
+    /// # Errors
+    /// If the disk is full.
+    pub fn write(&mut self, document: &Document) -> Result<(), StoreError> {
+        match self {
+            DocumentWriter::Lines(writer) => writer.write(&document_line(document)),
+            DocumentWriter::Rows(writer) => {
+                let gold = document.gold.as_ref().map(|gold| ExtractionRecord::of(gold, &document.text));
+                let gold = gold.and_then(|gold| serde_json::to_string(&gold).ok());
+                let meta = Some(document.meta.clone()).filter(|meta| !meta.is_empty());
+                let [gold, meta] = [gold, meta].map(|json| json.map_or(Cell::Nothing, Cell::Text));
+                writer.row(vec![Cell::Text(document.id.clone()), Cell::Text(document.text.clone()), gold, meta])
+            }
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// If the disk is full.
+    pub fn finish(self) -> Result<(), StoreError> {
+        match self {
+            DocumentWriter::Lines(writer) => writer.finish(),
+            DocumentWriter::Rows(writer) => writer.finish(),
+        }
+    }
 }
 
 /// A document as one line of a file, closed by a newline.
@@ -109,4 +202,29 @@ pub fn read_predictions(path: &Path, documents: &[Document]) -> Result<Vec<Predi
 pub fn write_predictions(path: &Path, predictions: &[Prediction], documents: &[Document]) -> Result<(), StoreError> {
     let records: Vec<_> = predictions.iter().zip(documents).map(|(p, d)| PredictionRecord::of(p, d)).collect();
     write_jsonl(path, &records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_the_same_whatever_the_extension() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.jsonl");
+        let lines = r#"{"id":"a","text":"Zoë met 李雷.","gold":{"entities":[{"type":"PER","text":"李雷","start":8,"end":10}],"relations":[],"events":[]},"meta":{"x":[1]}}
+{"id":"b","text":"","gold":{}}
+{"id":"c","text":"Nobody looked."}
+"#;
+        std::fs::write(&path, lines).unwrap();
+        let documents = read_documents(&path).unwrap();
+        for name in ["b.parquet", "b.jsonl", "b.jsonl.zst"] {
+            let other = home.path().join(name);
+            write_documents(&other, &documents).unwrap();
+            assert_eq!(read_documents(&other).unwrap(), documents, "{name}");
+        }
+        write_documents(&home.path().join("c.parquet"), &[documents[0].clone(), documents[0].clone()]).unwrap();
+        let said = read_documents(&home.path().join("c.parquet")).unwrap_err().to_string();
+        assert!(said.contains("the id \"a\" is taken by document 1"), "{said}");
+    }
 }

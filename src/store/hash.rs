@@ -12,7 +12,7 @@ pub fn hash_bytes(bytes: &[u8]) -> String {
 }
 
 /// SHA-256 of bytes.
-pub(super) fn digest(bytes: &[u8]) -> [u8; 32] {
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 

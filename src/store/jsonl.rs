@@ -49,7 +49,7 @@ pub fn each_line<T: DeserializeOwned>(
 }
 
 /// The next line without white space at its ends; `None` behind the last.
-fn read_line<'l>(
+pub(super) fn read_line<'l>(
     lines: &mut dyn BufRead,
     line: &'l mut Vec<u8>,
     path: &Path,
@@ -92,7 +92,7 @@ pub fn write_jsonl<T: Serialize>(path: &Path, values: &[T]) -> Result<(), StoreE
         return write_atomic(path, &packed);
     }
     if name.ends_with(".parquet") {
-        return Err(StoreError::file(path, "Parquet is not written by this version; use .jsonl or .jsonl.zst"));
+        return Err(StoreError::file(path, "only documents are written as Parquet; use .jsonl or .jsonl.zst"));
     }
     write_atomic(path, &bytes)
 }
@@ -103,7 +103,7 @@ pub fn write_jsonl<T: Serialize>(path: &Path, values: &[T]) -> Result<(), StoreE
 /// If the file cannot be opened, or is a format that this version does not read.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, StoreError> {
     if path.to_string_lossy().ends_with(".parquet") {
-        return Err(StoreError::file(path, "Parquet is not read by this version; use .jsonl or .jsonl.zst"));
+        return Err(StoreError::file(path, "only documents are read from Parquet; use .jsonl or .jsonl.zst"));
     }
     let file = File::open(path).map_err(StoreError::io(path, "opening"))?;
     if path.to_string_lossy().ends_with(".zst") {

@@ -1,4 +1,4 @@
-//! The only file formats: JSON Lines (plain or zstd), answers of LLMs (SQLite), manifests, hashes,
+//! The only file formats: JSON Lines (plain or zstd), Parquet, answers of LLMs (SQLite), manifests, hashes,
 //! and the atomic write that files share. Deliberately absent: algorithms.
 
 mod answers;
@@ -6,7 +6,11 @@ mod atomic;
 mod documents;
 mod hash;
 mod jsonl;
+mod lines;
 mod manifest;
+mod overflow;
+mod parquet;
+mod scratch;
 mod shards;
 mod spill;
 mod writer;
@@ -17,11 +21,16 @@ pub use answers::{
 };
 pub use atomic::write_atomic;
 pub use documents::{
-    document_line, each_document, read_documents, read_predictions, write_documents, write_predictions,
+    DocumentLine, DocumentWriter, document_line, each_document, read_documents, read_predictions, write_documents,
+    write_predictions,
 };
-pub use hash::{hash_bytes, hash_file};
+pub use hash::{digest, hash_bytes, hash_file};
 pub use jsonl::{each_line, open, read_jsonl, to_jsonl, write_jsonl};
+pub use lines::{LineIndex, RawLine, RawLines, id_of, lot};
 pub use manifest::{Manifest, is_done};
+pub use overflow::Overflow;
+pub use parquet::{CORPUS_COLUMNS, Cell, ColumnKind, Columns, DOCUMENT_COLUMNS, RowWriter, each_row};
+pub use scratch::Scratch;
 pub use shards::{Shard, answer_files, find_shards};
 pub use spill::Spill;
 pub use writer::LineWriter;

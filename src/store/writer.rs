@@ -28,7 +28,7 @@ impl LineWriter {
     pub fn create(path: &Path) -> Result<LineWriter, StoreError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.ends_with(".parquet") {
-            return Err(StoreError::file(path, "Parquet is not written by this version; use .jsonl or .jsonl.zst"));
+            return Err(StoreError::file(path, "lines are not written as Parquet; use .jsonl or .jsonl.zst"));
         }
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(StoreError::io(parent, "creating the directory"))?;

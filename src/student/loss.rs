@@ -21,6 +21,15 @@ pub struct Row<'a> {
     pub supervised: Range<usize>,
     /// Factor on this row's losses. Usually 1.
     pub weight: f32,
+    /// Which of `supervised` are read and not learned. Usually none.
+    pub unlearned: Vec<Range<usize>>,
+}
+
+impl Row<'_> {
+    /// The places that are learned, in order.
+    fn learned(&self) -> impl Iterator<Item = usize> {
+        self.supervised.clone().filter(|place| !self.unlearned.iter().any(|range| range.contains(place)))
+    }
 }
 
 /// The longest prefix that all examples share, and each one's rest. No supervised token is in it.
@@ -30,7 +39,7 @@ pub fn share<'a>(examples: &[(&'a [u32], Range<usize>)]) -> (&'a [u32], Vec<Row<
     let prefix = examples.first().map_or(&[][..], |(ids, _)| &ids[..shared]);
     let row = |(ids, range): &(&'a [u32], Range<usize>)| {
         let supervised = range.start - shared..range.end - shared;
-        Row { ids: &ids[shared..], supervised, weight: 1.0 }
+        Row { ids: &ids[shared..], supervised, weight: 1.0, unlearned: vec![] }
     };
     (prefix, examples.iter().map(row).collect())
 }
@@ -76,7 +85,7 @@ impl Model {
         let data = losses.try_into_data().map_err(|e| StudentError::Compute(e.to_string()))?;
         let losses = data.try_into_vec::<f32>().map_err(|e| StudentError::Compute(format!("{e:?}")))?;
         let mut losses = losses.into_iter().map(|loss| -loss);
-        Ok(rows.iter().map(|row| losses.by_ref().take(row.supervised.len()).collect()).collect())
+        Ok(rows.iter().map(|row| losses.by_ref().take(row.learned().count()).collect()).collect())
     }
 
     /// The hidden states that labels are predicted from.
@@ -99,7 +108,7 @@ impl Model {
             }
             // The last token of a row predicts nothing, so it is not read.
             batch.rows.push(&row.ids[..row.ids.len().saturating_sub(1)]);
-            for target in row.supervised.clone() {
+            for target in row.learned() {
                 batch.at.push((number, target));
                 batch.targets.push(row.ids[target].into());
                 batch.weights.push(row.weight);

@@ -166,6 +166,28 @@ impl ChatTokenizer {
         self.encode_by(&self.tokenizer, text)
     }
 
+    /// Which bytes of a text each of the ids of [`ChatTokenizer::encode_text`] stands for.
+    pub fn places(&self, text: &str) -> Result<Vec<Range<usize>>> {
+        let ids = self.encode_text(text)?;
+        let found = |pieces: &[&str]| -> Result<Vec<(u32, Range<usize>)>> {
+            let (mut found, mut from) = (Vec::new(), 0);
+            for piece in pieces {
+                let encoding = self.tokenizer.encode(*piece, false).map_err(|e| self.fail(e))?;
+                let places = encoding.get_offsets().iter().map(|(start, end)| from + start..from + end);
+                found.extend(encoding.get_ids().iter().copied().zip(places));
+                from += piece.len();
+            }
+            Ok(found)
+        };
+        for pieces in [vec![text], self.control.torn(text)] {
+            let (same, places): (Vec<u32>, Vec<Range<usize>>) = found(&pieces)?.into_iter().unzip();
+            if same == ids {
+                return Ok(places);
+            }
+        }
+        Err(self.fail("the tokenizer does not say which part of an answer its tokens stand for"))
+    }
+
     fn encode_by(&self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>> {
         let encode = |tokenizer: &Tokenizer, text: &str| {
             tokenizer.encode_fast(text, false).map(|encoding| encoding.get_ids().to_vec()).map_err(|e| self.fail(e))

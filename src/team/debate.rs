@@ -6,7 +6,7 @@ use crate::ie::Status;
 use crate::store::{StoredAnswer, hash_bytes};
 use crate::template::ballot::{Ballot, read_ballot};
 use crate::template::prompt::{DebateOption, Statement, Topic};
-use crate::trace::{Conflict, Settled, Turn};
+use crate::trace::{Conflict, Course, Settled, Turn};
 use std::collections::BTreeMap;
 
 /// Readings of which at most one is right, and who claimed them.
@@ -26,6 +26,8 @@ pub(super) struct Verdict {
     pub voters: u32,
     /// Whether the summarizer decided.
     pub judged: bool,
+    /// How the debate went.
+    pub course: Option<Course>,
 }
 
 /// A dispute while it is open.
@@ -162,6 +164,7 @@ fn verdict(debate: &Open, choice: char, judged: bool) -> Verdict {
         votes: debate.ballots.values().filter(|ballot| ballot.choice == choice).count() as u32,
         voters: debate.dispute.claimants.len() as u32,
         judged,
+        course: None,
     }
 }
 
@@ -197,7 +200,7 @@ fn majority(debate: &Open) -> Option<Verdict> {
 
 fn closed(room: &Room, debate: &mut Open) -> Verdict {
     let voters = debate.dispute.claimants.len() as u32;
-    let verdict = debate.verdict.take().unwrap_or(Verdict { choice: None, votes: 0, voters, judged: false });
+    let mut verdict = debate.verdict.take().unwrap_or(Verdict { choice: None, votes: 0, voters, judged: false, course: None });
     let settled = match verdict.choice {
         None => Settled::Failed,
         Some(_) if verdict.judged => Settled::Summarizer,
@@ -210,6 +213,7 @@ fn closed(room: &Room, debate: &mut Open) -> Verdict {
         conflict.outcome = verdict.choice.map(|reading| debate.dispute.readings[reading].clone());
         conflict.settled = settled;
     });
+    verdict.course = Some(Course { rounds: debate.rounds, settled });
     verdict
 }
 

@@ -287,20 +287,35 @@ pub(super) fn finish(answer: &StoredAnswer) -> Finish {
     }
 }
 
-/// Mean log-probability of the tokens that touch these bytes of the answer; `None` if the server
-/// gave none, or a sentinel for one of them.
-pub(super) fn mean_logprob(answer: &StoredAnswer, bytes: Option<&std::ops::Range<usize>>) -> Option<f64> {
-    let (tokens, bytes) = (answer.tokens.as_ref()?, bytes?);
-    let (mut at, mut sum, mut count) = (0, 0.0, 0);
-    for token in tokens {
-        let next = at + token.0.len();
-        if at < bytes.end && bytes.start < next {
-            sum += token.1?;
-            count += 1;
+/// Log-probabilities of the tokens of an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Logprobs {
+    pub mean: Option<f64>,
+    pub least: Option<f64>,
+    pub first: Option<f64>,
+}
+
+/// Those of the tokens that touch these bytes of the answer; none if the server gave none, or a
+/// sentinel for one of them.
+pub(super) fn logprobs(answer: &StoredAnswer, bytes: Option<&std::ops::Range<usize>>) -> Logprobs {
+    let touching = || {
+        let (tokens, bytes) = (answer.tokens.as_ref()?, bytes?);
+        let (mut at, mut found) = (0, Vec::new());
+        for token in tokens {
+            let next = at + token.0.len();
+            if at < bytes.end && bytes.start < next {
+                found.push(token.1?);
+            }
+            at = next;
         }
-        at = next;
+        Some(found)
+    };
+    let found: Vec<f64> = touching().unwrap_or_default();
+    Logprobs {
+        mean: (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64),
+        least: found.iter().copied().reduce(f64::min),
+        first: found.first().copied(),
     }
-    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// A document of which no agent gave a usable answer is failed or refused, never empty; so is one

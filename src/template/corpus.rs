@@ -1,10 +1,11 @@
 //! Kept facts as training conversations: the same prompts that are asked at inference, the answer
 //! as the shared format writes it.
 
-use super::answer::{render_entities, render_relations};
+use super::answer::{Written, write_entities, write_relations};
 use super::prompt::Prompts;
 use crate::ie::{Extraction, Message};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Which question a conversation asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Provenance {
     pub prompt: String,
     /// Tokens the team spent on the document, all tasks together.
     pub tokens: Option<u64>,
+    /// The labels that are asked, where they are not all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
 }
 
 /// One line of a corpus.
@@ -42,22 +46,89 @@ pub struct Provenance {
 pub struct Line {
     /// Prompt and answer.
     pub messages: Vec<Message>,
+    /// Parts of the answer that are not learned: `[start, end)` in code points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlearned: Vec<[usize; 2]>,
     /// Where it comes from.
     pub meta: Provenance,
 }
 
+impl Line {
+    /// A conversation from annotations; `hash` gives the SHA-256 of its system message.
+    pub fn of_gold(document: &str, conversation: Conversation, hash: impl Fn(&[u8]) -> String) -> Line {
+        let Conversation { task, messages, unlearned } = conversation;
+        let prompt = messages.first().map_or_else(String::new, |first| hash(first.content.as_bytes()));
+        let meta = Provenance {
+            documents: vec![document.into()],
+            task,
+            protocol: "gold".into(),
+            rounds: 0,
+            votes: vec![],
+            confidence: 1.0,
+            prompt,
+            tokens: None,
+            asked: vec![],
+        };
+        Line { messages, unlearned, meta }
+    }
+}
+
+/// A conversation in the making.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    /// The question.
+    pub task: Task,
+    /// Prompt and answer.
+    pub messages: Vec<Message>,
+    /// Parts of the answer that are not learned: `[start, end)` in code points.
+    pub unlearned: Vec<[usize; 2]>,
+}
+
+impl Conversation {
+    fn new(task: Task, mut messages: Vec<Message>, answer: Written) -> Conversation {
+        let points = |byte: usize| answer.text[..byte].chars().count();
+        let unlearned = answer.unlearned.iter().map(|range| [points(range.start), points(range.end)]).collect();
+        messages.push(Message::assistant(answer.text));
+        Conversation { task, messages, unlearned }
+    }
+}
+
+/// Code points of a text as bytes; `None` if a range does not lie in it, in order.
+pub fn in_bytes(text: &str, ranges: &[[usize; 2]]) -> Option<Vec<Range<usize>>> {
+    let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    places.push(text.len());
+    let mut end = 0;
+    let range = |[from, to]: &[usize; 2]| {
+        let (from, to) = (*places.get(*from)?, *places.get(*to)?);
+        let fits = end <= from && from < to;
+        end = to;
+        fits.then_some(from..to)
+    };
+    ranges.iter().map(range).collect()
+}
+
+/// The question about entities; those of some ordinals alone are learned.
+pub fn about_entities(prompts: &Prompts, text: &str, found: &Extraction, learned: impl Fn(usize) -> bool) -> Conversation {
+    Conversation::new(Task::Entities, prompts.entities(text), write_entities(found, prompts.schema(), learned))
+}
+
+/// The question about relations, where a signature fits a pair of entities; the relations of some
+/// ordinals alone are learned.
+pub fn about_relations(
+    prompts: &Prompts,
+    text: &str,
+    found: &Extraction,
+    learned: impl Fn(usize) -> bool,
+) -> Option<Conversation> {
+    let asked = prompts.relations(text, &found.entities)?;
+    Some(Conversation::new(Task::Relations, asked, write_relations(found, prompts.schema(), learned)))
+}
+
 /// The conversations of one document: its entities, and its relations where a signature fits a
 /// pair of them.
-pub fn conversations(prompts: &Prompts, text: &str, extraction: &Extraction) -> Vec<(Task, Vec<Message>)> {
-    let mut all = Vec::new();
-    let mut entities = prompts.entities(text);
-    entities.push(Message::assistant(render_entities(extraction, prompts.schema())));
-    all.push((Task::Entities, entities));
-    if let Some(mut relations) = prompts.relations(text, &extraction.entities) {
-        relations.push(Message::assistant(render_relations(extraction, prompts.schema())));
-        all.push((Task::Relations, relations));
-    }
-    all
+pub fn conversations(prompts: &Prompts, text: &str, extraction: &Extraction) -> Vec<Conversation> {
+    let entities = about_entities(prompts, text, extraction, |_| true);
+    std::iter::once(entities).chain(about_relations(prompts, text, extraction, |_| true)).collect()
 }
 
 /// Keeps at most `share` of a task's conversations with an empty answer; which ones is decided by
@@ -84,6 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn ranges_of_code_points_are_bytes_inside_and_nothing_outside() {
+        assert_eq!(in_bytes("é,李b", &[[0, 1], [2, 4]]), Some(vec![0..2, 3..7]));
+        for outside in [[[2, 5]].as_slice(), &[[1, 1]], &[[2, 3], [0, 1]], &[[3, 2]]] {
+            assert_eq!(in_bytes("é,李b", outside), None, "{outside:?}");
+        }
+    }
+
+    #[test]
     fn empty_answers_of_one_task_are_capped_and_the_other_task_is_left_alone() {
         let line = |id: &str, task: Task, answer: &str| Line {
             messages: vec![Message::user(id), Message::assistant(answer)],
@@ -96,7 +175,9 @@ mod tests {
                 confidence: 1.0,
                 prompt: String::new(),
                 tokens: None,
+                asked: vec![],
             },
+            unlearned: vec![],
         };
         let mut lines = vec![
             line("a", Task::Relations, "{\"r\":[[\"x\",\"y\"]]}"),

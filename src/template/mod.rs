@@ -6,6 +6,7 @@ pub mod answer;
 pub mod ballot;
 mod chat;
 pub mod corpus;
+pub mod export;
 pub mod prompt;
 
 pub use crate::ie::{Message, Speaker};

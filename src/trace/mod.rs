@@ -90,7 +90,7 @@ pub struct Conflict {
 }
 
 /// What stands behind one item of the outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Support {
     /// Agents that stand behind it in the end.
     pub votes: u32,
@@ -100,6 +100,24 @@ pub struct Support {
     pub logprob: Option<f64>,
     /// Whether the summarizer had to decide.
     pub judged: bool,
+    /// Lowest log-probability among those tokens; traces of before 0.2 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+    /// Log-probability of the first of them: where the answer could have gone elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<f64>,
+    /// The debate that decided it; none where nobody disputed it, or the trace does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debate: Option<Course>,
+}
+
+/// How a debate went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Course {
+    /// Rounds that it took.
+    pub rounds: u32,
+    /// How it ended.
+    pub settled: Settled,
 }
 
 /// How the extraction stood after a stage.

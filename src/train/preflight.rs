@@ -25,6 +25,8 @@ pub struct Item {
     pub messages: Vec<Message>,
     /// Factor on its losses. Usually 1.
     pub weight: f32,
+    /// Bytes of the answer that are not learned; usually none. A token that touches one of them is not.
+    pub unlearned: Vec<Range<usize>>,
 }
 
 /// An item as the model sees it.
@@ -38,6 +40,15 @@ pub struct TokenizedItem {
     pub supervised: Range<usize>,
     /// Factor on its losses.
     pub weight: f32,
+    /// Tokens of `supervised` that are read and not learned.
+    pub unlearned: Vec<Range<usize>>,
+}
+
+impl TokenizedItem {
+    /// Tokens that are learned.
+    pub fn learned(&self) -> usize {
+        self.supervised.len() - self.unlearned.iter().map(Range::len).sum::<usize>()
+    }
 }
 
 /// What a run learns from.
@@ -57,12 +68,13 @@ impl Tokenized {
     /// A hash of everything that is learned from.
     pub(super) fn hash(&self) -> String {
         let mut bytes = Vec::new();
-        for TokenizedItem { name, ids, supervised, weight } in &self.items {
+        for TokenizedItem { name, ids, supervised, weight, unlearned } in &self.items {
             let sizes = [name.len(), ids.len(), supervised.start, supervised.end];
             bytes.extend(sizes.iter().flat_map(|size| (*size as u64).to_le_bytes()));
             bytes.extend(name.bytes());
             bytes.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
             bytes.extend(weight.to_le_bytes());
+            bytes.extend(unlearned.iter().flat_map(|range| [range.start, range.end]).flat_map(|place| (place as u64).to_le_bytes()));
         }
         hash_bytes(&bytes)
     }
@@ -86,7 +98,7 @@ pub fn preflight(student: &Student, items: &[Item], config: &TrainConfig) -> Res
             long.push(item);
             continue;
         }
-        tokenized.supervised_tokens += item.supervised.len();
+        tokenized.supervised_tokens += item.learned();
         tokenized.longest = tokenized.longest.max(item.ids.len());
         tokenized.items.push(item);
     }

@@ -60,7 +60,7 @@ fn a_wrong_command_line_is_exit_code_2() {
     for (arguments, wanted) in [
         (vec!["docs.jsonl"], "nothing is asked for"),
         (vec!["docs.jsonl", "--out", "docs.jsonl"], "it would be overwritten"),
-        (vec!["docs.jsonl", "--out", "x.csv"], "written as .jsonl or .jsonl.zst"),
+        (vec!["docs.jsonl", "--out", "x.csv"], "written as .jsonl, .jsonl.zst or .parquet"),
         (vec!["docs.jsonl", "--out", "-", "--json"], "both write to standard output"),
         (vec!["docs.jsonl", "--check", "--from", "colnl"], "did you mean conll?"),
         (vec!["docs.jsonl", "--check", "--tag-column", "0"], "counts from 1"),

@@ -4,9 +4,11 @@ use crate::cli::session;
 use crate::config::{ConfigError, Plan};
 use crate::store::hash_file;
 use crate::student::LoraConfig;
-use crate::template::corpus::Line;
+use crate::template::Message;
+use crate::template::corpus::{Line, in_bytes};
 use crate::train::{ExcessLength, InitAdapter, Item, OnDivergence, Schedule, TrainConfig};
 use anyhow::Result;
+use std::ops::Range;
 use std::path::Path;
 
 /// The conversations, each named by its line; weighted by the team's confidence if that is asked for.
@@ -15,8 +17,16 @@ pub fn items(lines: &[Line], by_confidence: bool) -> Vec<Item> {
         name: format!("train.jsonl:{}", at + 1),
         messages: line.messages.clone(),
         weight: if by_confidence { line.meta.confidence as f32 } else { 1.0 },
+        unlearned: unlearned(&line.messages, &line.unlearned),
     };
     lines.iter().enumerate().map(item).collect()
+}
+
+/// The bytes of the answer that are not learned. What is no part of it stays what it is: pre-flight
+/// refuses it by name.
+pub fn unlearned(messages: &[Message], points: &[[usize; 2]]) -> Vec<Range<usize>> {
+    let answer = messages.last().map_or("", |answer| answer.content.as_str());
+    in_bytes(answer, points).unwrap_or_else(|| vec![answer.len()..answer.len() + 1])
 }
 
 fn init_adapter(dir: &Path) -> Result<InitAdapter> {
@@ -80,6 +90,7 @@ mod tests {
     fn items_weigh_one_unless_confidence_is_asked_for() {
         let line = |confidence: f64| Line {
             messages: vec![],
+            unlearned: vec![],
             meta: Provenance {
                 documents: vec![],
                 task: Task::Entities,
@@ -89,6 +100,7 @@ mod tests {
                 confidence,
                 prompt: String::new(),
                 tokens: None,
+                asked: vec![],
             },
         };
         let lines = [line(0.25), line(0.0), line(1.0)];

@@ -89,6 +89,7 @@ fn loss_and_gradients_equal_those_of_composed_operations_and_those_without_a_sha
                     ids: &ids[prefix..],
                     supervised: PREFIX.len() - prefix..ids.len() - prefix,
                     weight: 1.0 + number as f32 / 4.0,
+                    unlearned: vec![],
                 })
                 .collect();
             let fused = learned(&model, &PREFIX[..prefix], &rows, false);
@@ -115,7 +116,7 @@ fn layers_without_an_adapter_get_no_gradient_and_change_no_other() {
             block.linear_mut(place).adapter = None;
         }
     }
-    let rows = [Row { ids: ROWS[3], supervised: 2..7, weight: 1.0 }];
+    let rows = [Row { ids: ROWS[3], supervised: 2..7, weight: 1.0, unlearned: vec![] }];
     let mut composed = part.clone();
     if let Some(lora) = &mut composed.lora {
         lora.dropout = f64::MIN_POSITIVE;
@@ -146,7 +147,7 @@ fn products_in_bf16_stay_near_f32_in_scores_loss_and_gradients() {
         let apart = relative(&scores(&rounded), &scores(&model));
         // bf16 keeps 8 bits: one rounding is 2^-9 of a number, and there are two blocks of seven.
         assert!(apart > 1e-5 && apart < 3e-2, "{name}: {apart}");
-        let rows = [Row { ids: ROWS[3], supervised: 2..7, weight: 1.0 }];
+        let rows = [Row { ids: ROWS[3], supervised: 2..7, weight: 1.0, unlearned: vec![] }];
         let (in_f32, in_bf16) = (learned(&model, &PREFIX, &rows, false), learned(&rounded, &PREFIX, &rows, false));
         let loss = (in_bf16.0 / in_f32.0 - 1.0).abs();
         assert!(loss < 2e-2, "{name}: {loss}");

@@ -143,8 +143,9 @@ fn decide(knot: &Knot, claims: &[Claim], verdict: &Verdict, keep: &mut [Option<S
     let support = |at: usize| Support {
         votes: verdict.votes,
         voters: verdict.voters,
-        logprob: claims[at].logprob,
         judged: verdict.judged,
+        debate: verdict.course,
+        ..claims[at].support
     };
     for &at in &knot.claims {
         let free = chosen.is_some()
@@ -193,8 +194,8 @@ async fn debate_relations(room: &Room<'_>, mut links: Vec<LinkClaim>, candidates
         for at in members {
             let said = shown(&links[at].relation, candidates);
             keep[at] = verdict.choice.is_some_and(|choice| choice == all || readings[choice] == said);
-            let Verdict { votes, voters, judged, .. } = verdict;
-            links[at].support = Support { votes, voters, logprob: links[at].logprob, judged };
+            let Verdict { votes, voters, judged, course: debate, .. } = verdict;
+            links[at].support = Support { votes, voters, judged, debate, ..links[at].support };
         }
     }
     links.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(link, _)| link).collect()

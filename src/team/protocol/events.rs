@@ -3,11 +3,13 @@
 
 use super::{EventClaim, alone, note};
 use crate::ie::{Entity, Event, Status};
+use crate::store::StoredAnswer;
 use crate::team::debate::{Dispute, Verdict, settle};
-use crate::team::room::{Question, Room, finish};
+use crate::team::room::{Question, Room, finish, logprobs};
 use crate::template::answer::{EventReading, read_events};
 use crate::template::prompt::Topic;
 use crate::trace::{Support, Turn};
+use std::ops::Range;
 
 /// What the event-type agents claim over typed entities, in text order. An argument that is an
 /// entity of a type that its role does not allow is dropped.
@@ -20,10 +22,10 @@ pub(super) async fn event_agents(room: &Room<'_>, round: u32, entities: &[Entity
         if turn.error.is_some() {
             return None;
         }
-        let EventReading { status, events, provenance: _, repairs, dropped, error } =
+        let EventReading { status, events, provenance, repairs, dropped, error } =
             read_events(&answer.content, finish(answer), room.text(), room.schema(), entities);
         note(turn, status, repairs, dropped, error);
-        (!matches!(turn.status, Status::Failed | Status::Refused)).then(|| own(&question.agent, events, turn))
+        (!matches!(turn.status, Status::Failed | Status::Refused)).then(|| own(&question.agent, events.into_iter().zip(provenance), answer, turn))
     });
     let mut claims: Vec<EventClaim> = heard.await.into_iter().flatten().flatten().collect();
     in_trigger_order(&mut claims);
@@ -31,15 +33,20 @@ pub(super) async fn event_agents(room: &Room<'_>, round: u32, entities: &[Entity
 }
 
 /// The events of the agent's own type.
-fn own(agent: &str, events: Vec<Event>, turn: &mut Turn) -> Vec<EventClaim> {
+fn own(
+    agent: &str,
+    events: impl Iterator<Item = (Event, Range<usize>)>,
+    answer: &StoredAnswer,
+    turn: &mut Turn,
+) -> Vec<EventClaim> {
     let mut claims = Vec::new();
-    for event in events {
+    for (event, bytes) in events {
         if event.label != agent {
             turn.dropped.push((event.trigger.text, format!("{} is another agent's type", event.label)));
             continue;
         }
         turn.found.push(shown(&event));
-        claims.push(EventClaim { event, support: alone(None) });
+        claims.push(EventClaim { event, support: alone(logprobs(answer, Some(&bytes))) });
     }
     turn.status = if claims.is_empty() { Status::Empty } else { Status::Ok };
     claims
@@ -83,8 +90,8 @@ pub(super) async fn debate_events(room: &Room<'_>, mut claims: Vec<EventClaim>) 
         for at in members {
             let said = reading(room, &claims[at].event);
             keep[at] = verdict.choice.is_some_and(|choice| choice == all || readings[choice] == said);
-            let Verdict { votes, voters, judged, .. } = verdict;
-            claims[at].support = Support { votes, voters, logprob: claims[at].support.logprob, judged };
+            let Verdict { votes, voters, judged, course: debate, .. } = verdict;
+            claims[at].support = Support { votes, voters, judged, debate, ..claims[at].support };
         }
     }
     claims.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(claim, _)| claim).collect()

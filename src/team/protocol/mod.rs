@@ -7,7 +7,7 @@ mod events;
 mod feedback;
 pub mod type_agents;
 
-use super::room::{Question, Room, finish, mean_logprob};
+use super::room::{Question, Room, Logprobs, finish, logprobs};
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Entity, Event, Extraction, Relation, Schema, Span, Status};
 use crate::store::StoredAnswer;
@@ -66,7 +66,6 @@ pub(super) struct Claim {
     pub label: String,
     pub text: String,
     pub span: Span,
-    pub logprob: Option<f64>,
     pub support: Support,
 }
 
@@ -74,7 +73,6 @@ pub(super) struct Claim {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LinkClaim {
     pub relation: Relation,
-    pub logprob: Option<f64>,
     pub support: Support,
 }
 
@@ -94,8 +92,9 @@ pub(super) struct Found {
 }
 
 /// Undisputed until somebody disputes it.
-pub(super) fn alone(logprob: Option<f64>) -> Support {
-    Support { votes: 1, voters: 1, logprob, judged: false }
+pub(super) fn alone(logprobs: Logprobs) -> Support {
+    let Logprobs { mean, least, first } = logprobs;
+    Support { votes: 1, voters: 1, logprob: mean, least, first, ..Support::default() }
 }
 
 /// Reads an answer about entities into claims; what the agent says of labels that are not `own` is
@@ -133,9 +132,9 @@ pub(super) fn read_claims_of(
             turn.dropped.push((entity.text, format!("{} is another agent's type", entity.label)));
             continue;
         }
-        let logprob = mean_logprob(answer, bytes.as_ref());
+        let support = alone(logprobs(answer, bytes.as_ref()));
         turn.found.push(format!("{} \"{}\"", entity.label, entity.text));
-        claims.push(Claim { label: entity.label, text: entity.text, span, logprob, support: alone(logprob) });
+        claims.push(Claim { label: entity.label, text: entity.text, span, support });
     }
     turn.status = if claims.is_empty() { Status::Empty } else { Status::Ok };
     Some(claims)
@@ -164,9 +163,9 @@ pub(super) fn read_links(
         if own.is_some_and(|own| own != relation.label) {
             continue;
         }
-        let logprob = mean_logprob(answer, bytes.as_ref());
+        let support = alone(logprobs(answer, bytes.as_ref()));
         turn.found.push(shown(&relation, entities));
-        claims.push(LinkClaim { relation, logprob, support: alone(logprob) });
+        claims.push(LinkClaim { relation, support });
     }
     turn.status = if claims.is_empty() { Status::Empty } else { Status::Ok };
     Some(claims)

@@ -110,7 +110,7 @@ fn all_three_tasks_are_answered_with_what_stands_behind_them() {
     assert_eq!((link.label.as_str(), link.head, link.tail), ("works_for", 0, 1));
     assert_eq!(trace.extraction.events[0].arguments.len(), 2);
     // Entities: three answers of NER, and the experts RE and EE with the same span and a fitting type.
-    let support = |votes, voters| Support { votes, voters, logprob: None, judged: false };
+    let support = |votes, voters| Support { votes, voters, ..Support::default() };
     assert_eq!(trace.entity_support, [support(5, 5), support(5, 5)]);
     // Relations: four answers of RE, and NER, which has typed both ends.
     assert_eq!((&trace.relation_support[..], &trace.event_support[..]), (&[support(5, 5)][..], &[support(4, 4)][..]));
@@ -236,16 +236,16 @@ fn of_experts_that_are_asked_the_same_most_decide_and_a_tie_goes_to_the_first() 
     };
     let (trace, requests) = read(TEXT, working(alone(&["a", "b", "c"])), answers);
     assert_eq!(names(&trace.extraction), ["person Ann Lee"]);
-    assert_eq!(trace.entity_support[0], Support { votes: 3, voters: 3, logprob: None, judged: false });
+    assert_eq!(trace.entity_support[0], Support { votes: 3, voters: 3, ..Support::default() });
     assert_eq!(requests.iter().map(|request| request.seed).collect::<Vec<_>>(), [1, 1001, 2001]);
     let (trace, _) = read(TEXT, working(alone(&["a", "b"])), answers);
     assert_eq!(names(&trace.extraction), ["person Ann Lee", "company Acme"]);
-    assert_eq!(trace.entity_support[1], Support { votes: 1, voters: 2, logprob: None, judged: false });
+    assert_eq!(trace.entity_support[1], Support { votes: 1, voters: 2, ..Support::default() });
     // One that has not answered has no vote, and was asked.
     let (trace, _) =
         read(TEXT, working(alone(&["x", "b"])), |asked| if asked.expert == "x" { None } else { answers(asked) });
     assert_eq!(names(&trace.extraction), ["person Ann Lee", "place Bern"]);
-    assert_eq!(trace.entity_support[0], Support { votes: 1, voters: 2, logprob: None, judged: false });
+    assert_eq!(trace.entity_support[0], Support { votes: 1, voters: 2, ..Support::default() });
 }
 
 #[test]
@@ -307,8 +307,8 @@ fn names_that_only_a_relation_speaks_of_are_typed_by_its_signature() {
     let (trace, _) = read(TEXT, working(team([0, 1, 0])), script);
     assert_eq!(names(&trace.extraction), ["person Ann Lee", "company Acme", "place Bern"]);
     // Both answers of RE, and NER, which has read the text without them.
-    assert_eq!(trace.entity_support[1], Support { votes: 2, voters: 3, logprob: None, judged: false });
-    assert_eq!(trace.relation_support, [Support { votes: 2, voters: 2, logprob: None, judged: false }]);
+    assert_eq!(trace.entity_support[1], Support { votes: 2, voters: 3, ..Support::default() });
+    assert_eq!(trace.relation_support, [Support { votes: 2, voters: 2, ..Support::default() }]);
 }
 
 #[test]

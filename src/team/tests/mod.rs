@@ -8,7 +8,7 @@ mod tasks;
 use super::{Client, Protocol, Sampling, Team};
 use crate::ie::{Document, EntityType, Schema, Status};
 use crate::store::{AnswerStore, StoredAnswer, StoredRequest};
-use crate::trace::{Settled, Support, Trace};
+use crate::trace::{Course, Settled, Support, Trace};
 
 const TEXT: &str = "Acme opened a shop.";
 
@@ -130,6 +130,11 @@ fn silence_of_all_is_a_failure_and_never_an_empty_answer() {
     assert!(prediction.error.unwrap().starts_with("no recorded answer"));
 }
 
+/// What a debate leaves behind the item that it decided.
+fn course(rounds: u32, settled: Settled) -> Option<Course> {
+    Some(Course { rounds, settled })
+}
+
 #[test]
 fn agreement_of_all_claimants_ends_a_debate_in_its_first_round() {
     let trace = debate(TEXT, |asked| match asked.debate {
@@ -139,7 +144,7 @@ fn agreement_of_all_claimants_ends_a_debate_in_its_first_round() {
     let conflict = &trace.conflicts[0];
     assert_eq!((conflict.settled, conflict.rounds), (Settled::Consensus, 1));
     assert_eq!(conflict.outcome.as_deref(), Some("\"Acme\" is an organization"));
-    assert_eq!(trace.entity_support, [Support { votes: 2, voters: 2, logprob: None, judged: false }]);
+    assert_eq!(trace.entity_support, [Support { votes: 2, voters: 2, debate: course(1, Settled::Consensus), ..Support::default() }]);
     assert_eq!(trace.extraction.entities[0].label, "organization");
     assert!(trace.turns.iter().all(|turn| turn.agent != "summarizer") && trace.is_whole());
 }
@@ -153,7 +158,7 @@ fn silence_in_a_debate_is_no_consent() {
     });
     let conflict = &trace.conflicts[0];
     assert_eq!((conflict.settled, conflict.rounds), (Settled::Summarizer, 2));
-    assert_eq!(trace.entity_support, [Support { votes: 1, voters: 2, logprob: None, judged: true }]);
+    assert_eq!(trace.entity_support, [Support { votes: 1, voters: 2, judged: true, debate: course(2, Settled::Summarizer), ..Support::default() }]);
     assert_eq!(failed_agents(&trace), ["person", "person"], "one silence a round");
 }
 

@@ -52,7 +52,7 @@ mod words;
 pub use claims::Claim;
 pub use event::{EventReading, read_events};
 pub use grammar::{Closing, Grammar, State};
-pub use render::{render_entities, render_events, render_relations};
+pub use render::{Written, render_entities, render_events, render_relations, write_entities, write_relations};
 pub use triple::{Composed, Triple, TripleReading, compose, read_triples};
 
 use crate::ie::{Entity, Extraction, Relation, Schema, Status};

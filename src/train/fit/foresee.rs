@@ -5,7 +5,7 @@ use crate::student::Student;
 use crate::train::batches::Order;
 use crate::train::config::TrainConfig;
 use crate::train::error::TrainError;
-use crate::train::preflight::{Item, preflight};
+use crate::train::preflight::{Item, TokenizedItem, preflight};
 
 /// A run as it would be.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -43,7 +43,7 @@ pub fn foresee(student: &Student, items: &[Item], config: &TrainConfig) -> Resul
     Ok(Foreseen {
         items: tokenized.items.len(),
         tokens: tokenized.items.iter().map(|item| item.ids.len()).sum(),
-        supervised_tokens: tokenized.items.iter().map(|item| item.supervised.len()).sum(),
+        supervised_tokens: tokenized.items.iter().map(TokenizedItem::learned).sum(),
         longest: tokenized.items.iter().map(|item| item.ids.len()).max().unwrap_or(0),
         left_out: tokenized.dropped.iter().cloned().chain(weightless).collect(),
         steps_per_epoch: per_epoch,

@@ -17,8 +17,8 @@ impl Run<'_> {
         let batches = self.order.micro_batches(&window, self.config.micro_batch_size);
         // Every supervised token counts alike, in short answers and in short windows too, or by the
         // weight of its item.
-        let tokens: usize = window.iter().map(|i| self.items[*i].supervised.len()).sum();
-        let count = |i: &usize| f64::from(self.items[*i].weight) * self.items[*i].supervised.len() as f64;
+        let tokens: usize = window.iter().map(|i| self.items[*i].learned()).sum();
+        let count = |i: &usize| f64::from(self.items[*i].weight) * self.items[*i].learned() as f64;
         let counted: f64 = window.iter().map(count).sum();
         let rate = self.config.schedule.rate(self.peak(), step, self.total, self.warmup);
         let learned = match self.sums(step, &batches)? {

@@ -108,7 +108,11 @@ impl Job<'_> {
         let examples: Vec<_> =
             batch.iter().map(|i| (&self.items[*i].ids[..], self.items[*i].supervised.clone())).collect();
         let (prefix, mut rows) = share(&examples);
-        rows.iter_mut().zip(batch).for_each(|(row, i)| row.weight = self.items[*i].weight);
+        for (row, i) in rows.iter_mut().zip(batch) {
+            row.weight = self.items[*i].weight;
+            let behind = |range: &std::ops::Range<usize>| range.start - prefix.len()..range.end - prefix.len();
+            row.unlearned = self.items[*i].unlearned.iter().map(behind).collect();
+        }
         let mut rng = stream(self.config.seed, Purpose::Dropout, self.step as u64, number as u64);
         let loss = tracked.loss_sum(prefix, &rows, (self.config.lora.dropout > 0.0).then_some(&mut rng))?;
         let mut gradients = loss.backward();

@@ -2,6 +2,7 @@
 
 use super::{Item, Refusal, TokenizedItem};
 use crate::student::{ChatTokenizer, ModelConfig, TARGETS};
+use std::ops::Range;
 
 /// Refuses adapters on the embedding or the head.
 ///
@@ -32,14 +33,27 @@ pub(super) fn tokenize(tokenizer: &ChatTokenizer, item: &Item) -> Result<Tokeniz
 
 /// The ids an item is trained on, and those its student is asked with.
 pub(super) fn encode(tokenizer: &ChatTokenizer, item: &Item) -> Result<(TokenizedItem, Vec<u32>), Refusal> {
-    let Item { name, messages, weight } = item;
+    let Item { name, messages, weight, unlearned } = item;
     if !(*weight >= 0.0 && weight.is_finite()) {
         return Err(Refusal::new("E208", format!("{name}: its weight is {weight}; expected 0 or a number above")));
     }
     let fail = |error| Refusal::new("E207", format!("{name}: {error}"));
     let example = tokenizer.example(messages).map_err(fail)?;
     let prompt = tokenizer.prompt(&messages[..messages.len() - 1]).map_err(fail)?;
-    let found = TokenizedItem { name: name.clone(), ids: example.ids, supervised: example.supervised, weight: *weight };
+    let mut unread = Vec::new();
+    if !unlearned.is_empty() {
+        let answer = &messages[messages.len() - 1].content;
+        if let Some(range) = unlearned.iter().find(|range| range.is_empty() || answer.get((*range).clone()).is_none()) {
+            let message = format!("{name}: {range:?} is no part of the answer, which has {} bytes", answer.len());
+            return Err(Refusal::new("E207", message));
+        }
+        let touched = |at: &Range<usize>| unlearned.iter().any(|range| at.start < range.end && range.start < at.end);
+        let places = tokenizer.places(answer).map_err(fail)?;
+        let touched = places.iter().enumerate().filter(|(_, at)| touched(at)).map(|(at, _)| example.supervised.start + at);
+        unread = touched.map(|at| at..at + 1).collect();
+    }
+    let (name, supervised) = (name.clone(), example.supervised);
+    let found = TokenizedItem { name, ids: example.ids, supervised, weight: *weight, unlearned: unread };
     Ok((found, prompt))
 }
 
@@ -78,7 +92,7 @@ pub(super) fn check(
             ),
         );
     }
-    if supervised.len() == 1 {
+    if item.learned() <= 1 {
         let message = "no token of the answer is supervised, only its end; the answer is empty — leave the line out, \
                        or write what an answer without findings looks like ({})";
         return refuse("E202", message.into());
@@ -109,10 +123,8 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ops::Range;
-
     fn item(ids: &[u32], supervised: Range<usize>) -> TokenizedItem {
-        TokenizedItem { name: "train.jsonl:12".into(), ids: ids.to_vec(), supervised, weight: 1.0 }
+        TokenizedItem { name: "train.jsonl:12".into(), ids: ids.to_vec(), supervised, weight: 1.0, unlearned: vec![] }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub enum Part {
     Prompt,
     /// Learned.
     Label,
-    /// Trained behind, never asked with and not learned.
+    /// Read, never asked with and not learned: what the corpus says is unsure.
     Masked,
 }
 
@@ -72,6 +72,7 @@ pub fn inspect(tokenizer: &ChatTokenizer, item: &Item, most: usize) -> Result<In
     let token = |position: usize| {
         let (id, prompted) = (ids.get(position).copied(), prompt.get(position).copied());
         let part = match position {
+            _ if found.unlearned.iter().any(|range| range.contains(&position)) => Part::Masked,
             _ if supervised.contains(&position) => Part::Label,
             _ if position < supervised.start => Part::Prompt,
             _ => Part::Masked,
@@ -85,7 +86,7 @@ pub fn inspect(tokenizer: &ChatTokenizer, item: &Item, most: usize) -> Result<In
         length: ids.len(),
         sequence_len: most,
         prompt_tokens: prompt.len(),
-        supervised_tokens: supervised.len(),
+        supervised_tokens: found.learned(),
         end_trained: supervised.end == ids.len() && ids.last() == Some(&tokenizer.end_of_turn()),
         parts_at: (same < prompt.len()).then_some(same),
         refusal: verdict.err(),

@@ -56,7 +56,7 @@ fn a_packed_step_is_that_of_plain_rows_without_a_shared_prefix() {
         let (mut loss, mut count, mut squares) = (0.0, 0.0, 0.0);
         let mut sums: Vec<Vec<f64>> = Vec::new();
         for item in &tokenized {
-            let row = Row { ids: &item.ids, supervised: item.supervised.clone(), weight: item.weight };
+            let row = Row { ids: &item.ids, supervised: item.supervised.clone(), weight: item.weight, unlearned: vec![] };
             let sum = model.loss_sum(&[], &[row], None).unwrap();
             loss += f64::from(sum.clone().into_data().try_into_vec::<f32>().unwrap()[0]);
             count += f64::from(item.weight) * item.supervised.len() as f64;
@@ -250,6 +250,30 @@ fn a_few_items_are_learned_by_heart() {
     let (prefix, rows) = share(&[(&item.ids[..], item.supervised.clone())]);
     let loss = |model: &Model| -model.logprobs(prefix, &rows).unwrap()[0].iter().sum::<f32>();
     assert!(loss(&best) < 0.7 * loss(&student().model), "{} {}", loss(&best), loss(&student().model));
+}
+
+#[test]
+fn what_is_not_learned_is_read_and_has_no_loss() {
+    let student = student();
+    // The second and third word of "w0 w1 w2 w3 w4".
+    let masked = Item { unlearned: vec![3..8], ..item(0, 5) };
+    let tokenized = preflight(&student, &[masked], &config()).unwrap();
+    let found = &tokenized.items[0];
+    let first = found.supervised.start;
+    assert_eq!(found.unlearned, [first + 1..first + 2, first + 2..first + 3]);
+    assert_eq!((found.learned(), tokenized.supervised_tokens), (4, 4));
+    let (ids, supervised) = (&found.ids[..], found.supervised.clone());
+    let row = |unlearned| Row { ids, supervised: supervised.clone(), weight: 1.0, unlearned };
+    let all = &student.model.logprobs(&[], &[row(vec![])]).unwrap()[0];
+    let some = &student.model.logprobs(&[], &[row(found.unlearned.clone())]).unwrap()[0];
+    assert_eq!(some.len(), 4);
+    for (one, other) in some.iter().zip([all[0], all[3], all[4], all[5]]) {
+        // The same sums in another blocking of the matrix.
+        assert!((one - other).abs() < 1e-5, "{some:?} {all:?}");
+    }
+    let loss = student.model.loss_sum(&[], &[row(found.unlearned.clone())], None).unwrap();
+    let loss = loss.try_into_data().unwrap().try_into_vec::<f32>().unwrap()[0];
+    assert!((loss + some.iter().sum::<f32>()).abs() < 1e-4, "{loss}");
 }
 
 #[test]

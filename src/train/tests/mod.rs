@@ -58,7 +58,7 @@ fn item(number: usize, answer: usize) -> Item {
     let document = words((0..3 + number % 5).map(|j| number * 7 + j * 3));
     let answer = words((0..answer).map(|j| number * 11 + j));
     let messages = vec![Message::system(words(0..40)), Message::user(document), Message::assistant(answer)];
-    Item { name: format!("train.jsonl:{}", number + 1), messages, weight: 1.0 }
+    Item { name: format!("train.jsonl:{}", number + 1), messages, weight: 1.0, unlearned: vec![] }
 }
 
 /// Items with answers of one to nine words.

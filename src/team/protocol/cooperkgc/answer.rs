@@ -6,7 +6,7 @@ use super::super::{Claim, events as told, note, read_claims_of, shown};
 use crate::config::ExpertTask;
 use crate::ie::{Event, Extraction, Schema, Status};
 use crate::store::StoredAnswer;
-use crate::team::room::{finish, mean_logprob};
+use crate::team::room::{Logprobs, finish, logprobs};
 use crate::template::answer::{EventReading, Triple, TripleReading, read_events, read_triples};
 use crate::template::prompt::replica;
 use crate::trace::Turn;
@@ -37,14 +37,14 @@ pub(super) enum Said {
 #[derive(Clone, Debug)]
 pub(super) struct Linked {
     pub triple: Triple,
-    pub logprob: Option<f64>,
+    pub logprobs: Logprobs,
 }
 
 /// An event that an expert claims.
 #[derive(Clone, Debug)]
 pub(super) struct Happening {
     pub event: Event,
-    pub logprob: Option<f64>,
+    pub logprobs: Logprobs,
 }
 
 /// Reads an answer of an expert into `turn`; `None` where the turn failed.
@@ -81,8 +81,8 @@ fn relations(text: &str, schema: &Schema, answer: &StoredAnswer, turn: &mut Turn
     }
     turn.found.extend(extraction.relations.iter().map(|relation| shown(relation, &extraction.entities)));
     let linked = triples.into_iter().map(|triple| {
-        let logprob = mean_logprob(answer, Some(&triple.bytes));
-        Linked { triple, logprob }
+        let logprobs = logprobs(answer, Some(&triple.bytes));
+        Linked { triple, logprobs }
     });
     Some((Said::Relations(linked.collect(), extraction.clone()), extraction))
 }
@@ -97,8 +97,8 @@ fn events(text: &str, schema: &Schema, answer: &StoredAnswer, turn: &mut Turn) -
     turn.found.extend(events.iter().map(told::shown));
     let extraction = Extraction { events: events.clone(), ..Extraction::default() };
     let happenings = events.into_iter().zip(provenance).map(|(event, bytes)| {
-        let logprob = mean_logprob(answer, Some(&bytes));
-        Happening { event, logprob }
+        let logprobs = logprobs(answer, Some(&bytes));
+        Happening { event, logprobs }
     });
     Some((Said::Events(happenings.collect()), extraction))
 }

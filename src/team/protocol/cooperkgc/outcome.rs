@@ -17,7 +17,7 @@
 //! entities that has typed both ends. An entity that only a relation speaks of has the relation's
 //! support, and one voter more where experts in entities have answered without it.
 
-use super::super::{Claim, entities};
+use super::super::{Claim, alone, entities};
 use super::Seat;
 use super::answer::{Happening, Linked, Said};
 use crate::config::ExpertTask;
@@ -173,7 +173,7 @@ impl Own<'_> {
             voters += u32::from(!types.is_empty());
             votes += u32::from(types.iter().any(|types| fits(types, &claim.label)));
         }
-        Support { votes, voters, logprob: claim.logprob, judged: false }
+        Support { votes, voters, ..claim.support }
     }
 
     /// The types that an answer about relations or events allows at a span; empty if it does not
@@ -221,7 +221,7 @@ impl Own<'_> {
                 votes += u32::from(kind.is_some_and(|kind| kind.allows(&head.label, &tail.label)));
             }
         }
-        Support { votes, voters, logprob: linked.logprob, judged: false }
+        Support { votes, voters, ..alone(linked.logprobs) }
     }
 
     /// Of an entity that only relations speak of: the surest of them.
@@ -230,7 +230,7 @@ impl Own<'_> {
         let share = |support: &Support| f64::from(support.votes) / f64::from(support.voters.max(1));
         let surest = mine.map(|(_, support)| *support).reduce(|a, b| if share(&b) > share(&a) { b } else { a });
         let silent = u32::from(self.said(ExpertTask::Entities).next().is_some());
-        let support = surest.unwrap_or(Support { votes: 0, voters: 0, logprob: None, judged: false });
+        let support = surest.unwrap_or_default();
         Support { voters: support.voters + silent, ..support }
     }
 
@@ -238,7 +238,7 @@ impl Own<'_> {
         let same = |other: &Happening| trigger(&other.event) == trigger(&happening.event);
         let holds = |said: &Said| matches!(said, Said::Events(happenings) if happenings.iter().any(same));
         let (votes, voters) = self.stable(ExpertTask::Events, holds);
-        Support { votes, voters, logprob: happening.logprob, judged: false }
+        Support { votes, voters, ..alone(happening.logprobs) }
     }
 }
 
