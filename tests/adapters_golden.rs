@@ -100,8 +100,10 @@ fn every_factors_gradient_is_that_of_peft_with_and_without_a_shared_prefix() {
     let lengths: Vec<usize> = examples.iter().map(|(ids, _)| ids.len()).collect();
     assert!(lengths.len() >= 2 && lengths.iter().any(|length| *length != lengths[0]));
     let borrowed: Vec<_> = examples.iter().map(|(ids, range)| (&ids[..], range.clone())).collect();
-    let plain: Vec<Row> =
-        borrowed.iter().map(|(ids, range)| Row { ids, supervised: range.clone(), weight: 1.0, unlearned: vec![] }).collect();
+    let plain: Vec<Row> = borrowed
+        .iter()
+        .map(|(ids, range)| Row { ids, supervised: range.clone(), weight: 1.0, unlearned: vec![] })
+        .collect();
     let (prefix, shared) = share(&borrowed);
     assert_eq!(prefix, [1, 67, 90, 205], "the last token before a learned one stays in its row");
     for family in FAMILIES {

@@ -242,7 +242,8 @@ fn step(student: &Student, config: &TrainConfig) -> (f64, f64, Vec<f32>) {
             Message::user(words(number * 7, 3 + number)),
             Message::assistant(words(number * 11, 2 + number)),
         ],
-        weight: 1.0, unlearned: vec![],
+        weight: 1.0,
+        unlearned: vec![],
     };
     let items: Vec<Item> = (0..4).map(item).collect();
     let home = tempfile::tempdir().unwrap();

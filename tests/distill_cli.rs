@@ -94,7 +94,8 @@ fn what_is_expected_is_told_before_anything_is_written() {
     // Calibrated on left-out documents, the probabilities are nearer to the truth than the scores were.
     let table = &said["calibration"]["entities"];
     assert!(table["after"]["ece"].as_f64() < table["before"]["ece"].as_f64(), "{table}");
-    let (code, _, said) = desk.call(&["distill", "configs/quickstart.toml", "--dry-run"], &["filter.target_precision=0.9"]);
+    let (code, _, said) =
+        desk.call(&["distill", "configs/quickstart.toml", "--dry-run"], &["filter.target_precision=0.9"]);
     assert_eq!(code, 2);
     assert!(said.contains("filter.calibration is \"none\"") || said.contains("remove the first"), "{said}");
 }
@@ -102,15 +103,18 @@ fn what_is_expected_is_told_before_anything_is_written() {
 #[test]
 fn each_fact_of_a_document_is_explained() {
     let desk = Desk::recorded();
-    let documents = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/sample/train.jsonl")).unwrap();
+    let documents =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/sample/train.jsonl")).unwrap();
     let ids: Vec<String> = documents
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned())
         .collect();
-    let said = |id: &str| -> Value { serde_json::from_str(&desk.distil(&CALIBRATED, &["--explain", id, "--json"])).unwrap() };
+    let said =
+        |id: &str| -> Value { serde_json::from_str(&desk.distil(&CALIBRATED, &["--explain", id, "--json"])).unwrap() };
     // The first document of which something is kept and something dropped.
     let id = ids.iter().find(|id| {
-        let fates: Vec<String> = said(id)["items"].as_array().unwrap().iter().map(|item| item["fate"].to_string()).collect();
+        let fates: Vec<String> =
+            said(id)["items"].as_array().unwrap().iter().map(|item| item["fate"].to_string()).collect();
         fates.contains(&"\"kept\"".into()) && fates.contains(&"\"dropped\"".into())
     });
     let id = id.expect("one of 240");
@@ -121,7 +125,10 @@ fn each_fact_of_a_document_is_explained() {
     }
     let (code, _, error) = desk.call(&["distill", "configs/quickstart.toml", "--explain", &format!("{id}x")], &[]);
     assert_eq!(code, 2);
-    assert!(error.contains("no document has this id; the nearest are") && error.contains(&format!("\"{id}\"")), "{error}");
+    assert!(
+        error.contains("no document has this id; the nearest are") && error.contains(&format!("\"{id}\"")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -133,7 +140,8 @@ fn masked_items_stand_in_the_answer_and_are_marked() {
     let marked: Vec<&Value> = lines.iter().filter(|line| line["unlearned"].is_array()).collect();
     assert!(!marked.is_empty());
     for line in &marked {
-        let answer: Vec<char> = line["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().chars().collect();
+        let answer: Vec<char> =
+            line["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().chars().collect();
         for range in line["unlearned"].as_array().unwrap() {
             let place = |at: usize| range[at].as_u64().unwrap() as usize;
             let part: String = answer[place(0)..place(1)].iter().collect();
@@ -155,8 +163,10 @@ fn some_conversations_ask_for_some_labels_only_and_their_answers_keep_to_them() 
     assert!(some.len() * 4 > lines.len() && some.len() * 4 < 3 * lines.len(), "{} of {}", some.len(), lines.len());
     for line in some {
         let messages = line["messages"].as_array().unwrap();
-        let answer: serde_json::Map<String, Value> = serde_json::from_str(messages[2]["content"].as_str().unwrap()).unwrap();
-        let asked: Vec<&str> = line["meta"]["asked"].as_array().unwrap().iter().map(|label| label.as_str().unwrap()).collect();
+        let answer: serde_json::Map<String, Value> =
+            serde_json::from_str(messages[2]["content"].as_str().unwrap()).unwrap();
+        let asked: Vec<&str> =
+            line["meta"]["asked"].as_array().unwrap().iter().map(|label| label.as_str().unwrap()).collect();
         assert!(answer.keys().all(|label| asked.contains(&label.as_str())), "{asked:?} {answer:?}");
         assert!(asked.iter().all(|label| messages[0]["content"].as_str().unwrap().contains(label)));
         assert_ne!(line["meta"]["prompt"], json!(null));

@@ -206,8 +206,10 @@ fn a_shared_prefix_changes_neither_loss_nor_gradients() {
             assert!(relative(ours, theirs) <= 1e-5, "{name}: {}", relative(ours, theirs));
         }
         // All rows at once, padded, without a prefix.
-        let plain: Vec<Row> =
-            examples.iter().map(|(ids, range)| Row { ids, supervised: range.clone(), weight: 1.0, unlearned: vec![] }).collect();
+        let plain: Vec<Row> = examples
+            .iter()
+            .map(|(ids, range)| Row { ids, supervised: range.clone(), weight: 1.0, unlearned: vec![] })
+            .collect();
         let (batch, _) = losses_and_gradients(&model, &[], &plain);
         assert!((batch - sum).abs() <= 1e-5 * sum, "{name}: {batch} {sum}");
     }
@@ -442,7 +444,8 @@ fn a_training_step_of_the_default_student_is_timed_where_asked() {
     let model = student.model.clone().adapted(&Default::default(), 1).unwrap();
     let prefix: Vec<u32> = (0..150).map(|i| 1000 + i * 7).collect();
     let rows: Vec<Vec<u32>> = (0..16).map(|r| (0..66).map(|i| 2000 + r * 97 + i * 13).collect()).collect();
-    let rows: Vec<Row> = rows.iter().map(|ids| Row { ids, supervised: 46..66, weight: 1.0, unlearned: vec![] }).collect();
+    let rows: Vec<Row> =
+        rows.iter().map(|ids| Row { ids, supervised: 46..66, weight: 1.0, unlearned: vec![] }).collect();
     let steps = std::env::var("UNDERSTUDY_BENCH").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
     for _ in 0..steps {
         let tracked = model.tracked();

@@ -218,7 +218,8 @@ fn a_corpus_without_its_long_lines_is_the_normal_line_alone() {
     let item = |name: &str, asked: usize, said: usize| Item {
         name: name.into(),
         messages: vec![Message::user(words(asked)), Message::assistant(words(said))],
-        weight: 1.0, unlearned: vec![],
+        weight: 1.0,
+        unlearned: vec![],
     };
     let config = TrainConfig { sequence_len: 32, excess_length: ExcessLength::Drop, ..TrainConfig::default() };
     let all = [item("a", 40, 5), item("b", 28, 10), item("c", 9, 3)];

@@ -118,8 +118,10 @@ fn write_rest(plan: &Plan, dev: &[Document], card: &str, protocol: &str, calibra
     write_jsonl(&out.join(FILES[1]), &valid)?;
     write_atomic(&out.join(FILES[2]), dataset_info().as_bytes())?;
     write_atomic(&out.join(FILES[3]), card.as_bytes())?;
-    let hashes: BTreeMap<&str, String> =
-        BTreeMap::from([("train.jsonl", hash_file(&out.join(FILES[0]))?), ("valid.jsonl", hash_bytes(&to_jsonl(&valid)))]);
+    let hashes: BTreeMap<&str, String> = BTreeMap::from([
+        ("train.jsonl", hash_file(&out.join(FILES[0]))?),
+        ("valid.jsonl", hash_bytes(&to_jsonl(&valid))),
+    ]);
     let data = &plan.config().data;
     let inputs: BTreeMap<&str, String> =
         [("data.schema", &data.schema), ("data.train", &data.train), ("data.dev", &data.dev)]

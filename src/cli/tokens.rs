@@ -81,7 +81,12 @@ pub fn run(args: &Args, common: &Common) -> Result<Outcome> {
     let shown = shown(args, lines.len())?;
     let mut refused = Vec::new();
     for (at, line) in lines.into_iter().enumerate().skip(shown.start).take(shown.len()) {
-        let item = Item { name: format!("{}:{}", args.file.display(), at + 1), unlearned: unlearned(&line.messages, &line.unlearned), messages: line.messages, weight: 1.0 };
+        let item = Item {
+            name: format!("{}:{}", args.file.display(), at + 1),
+            unlearned: unlearned(&line.messages, &line.unlearned),
+            messages: line.messages,
+            weight: 1.0,
+        };
         let seen = inspect(&tokenizer, &item, most);
         printed(&match (&seen, common.json) {
             (Ok(seen), true) => as_json(&tokenizer, seen, args.summary),

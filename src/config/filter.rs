@@ -145,7 +145,8 @@ impl FilterSection {
         }
         if self.target_precision.is_some() && self.share_kept.is_some() {
             return Err(ConfigError(
-                "filter.target_precision and filter.share_kept are both set; each chooses the threshold, so keep one".into(),
+                "filter.target_precision and filter.share_kept are both set; each chooses the threshold, so keep one"
+                    .into(),
             ));
         }
         Ok(())

@@ -70,10 +70,9 @@ impl Plan {
         for system in &eval.systems {
             one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie", "cooperkgc"])?;
         }
-        for (key, value) in [
-            ("data.max_leaked_share", data.max_leaked_share),
-            ("data.max_shared_tuples", data.max_shared_tuples),
-        ] {
+        for (key, value) in
+            [("data.max_leaked_share", data.max_leaked_share), ("data.max_shared_tuples", data.max_shared_tuples)]
+        {
             within(key, value, 0.0, 1.0)?;
         }
         one_of("filter.pii", &filter.pii, &["keep", "drop", "mask"])?;

@@ -104,14 +104,18 @@ mod tests {
     #[test]
     fn log_probabilities_without_alternatives_are_usable_and_the_margin_says_the_least_it_can_be() {
         // case C15: mean -0.2, exp 0.819; of "Bern", -0.1, no other token can have more than 1 - 0.905.
-        let evidence = Evidence { logprob: Some(-0.2), least: Some(-0.3), first: Some(-0.1), ..support(1, 1, None, false) };
+        let evidence =
+            Evidence { logprob: Some(-0.2), least: Some(-0.3), first: Some(-0.1), ..support(1, 1, None, false) };
         let of = |score| evidence.confidence(score).unwrap().value();
         assert!((of(Score::Product) - 0.8187).abs() < 1e-4);
         assert!((of(Score::Least) - 0.7408).abs() < 1e-4);
         assert!((of(Score::Margin) - 0.8097).abs() < 1e-4);
         assert_eq!(of(Score::Votes), 1.0);
         let unknown = support(1, 1, None, false);
-        assert_eq!((unknown.margin(), unknown.confidence(Score::Least).map(|c| c.source())), (None, Some(ConfidenceSource::Vote)));
+        assert_eq!(
+            (unknown.margin(), unknown.confidence(Score::Least).map(|c| c.source())),
+            (None, Some(ConfidenceSource::Vote))
+        );
     }
 
     #[test]

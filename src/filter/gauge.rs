@@ -40,7 +40,13 @@ impl Gauge {
         match self.least {
             Least::Probability(least) => least,
             // A cut above every score keeps nothing.
-            Least::Score(score) => if score.is_finite() { self.probability(score) } else { 1.0 },
+            Least::Score(score) => {
+                if score.is_finite() {
+                    self.probability(score)
+                } else {
+                    1.0
+                }
+            }
         }
     }
 }
@@ -89,7 +95,8 @@ pub fn gauges(
             if one.after.is_some() {
                 gauges[at].curve = Curve::fit(method, items);
                 if let Some(target) = rules.target_precision {
-                    let cut = precise(items, target, rules.bound).map_err(|best| out_of_reach(kind, target, rules, best))?;
+                    let cut =
+                        precise(items, target, rules.bound).map_err(|best| out_of_reach(kind, target, rules, best))?;
                     gauges[at].least = Least::Score(cut.score);
                     one.cut = Some(cut);
                     one.held_out = Some(held_out(items, FOLDS, target, rules.bound));
@@ -115,7 +122,12 @@ pub fn gauges(
 
 fn out_of_reach(kind: Kind, target: f64, rules: &Rules, best: Option<Cut>) -> String {
     let reached = best.map_or_else(String::new, |best| {
-        format!("; at most {:.3} is, by the surest {} ({} of them right)", best.precision(rules.bound), best.items, best.right)
+        format!(
+            "; at most {:.3} is, by the surest {} ({} of them right)",
+            best.precision(rules.bound),
+            best.items,
+            best.right
+        )
     });
     format!(
         "E305: filter.target_precision {target} is not reached by the {} on the gold{reached} — lower the target, or set \

@@ -214,7 +214,14 @@ mod tests {
         let reason = prop::option::of(0..Reason::ALL.len()).prop_map(|at| at.map(|at| Reason::ALL[at]));
         let score = prop::option::of(0.0..=1.0f64);
         (0..3usize, any::<u16>(), score, reason, any::<Option<bool>>(), any::<[u32; 2]>()).prop_map(
-            |(kind, label, score, ruled_out, right, ends)| Item { kind: Kind::ALL[kind], label, score, ruled_out, right, ends },
+            |(kind, label, score, ruled_out, right, ends)| Item {
+                kind: Kind::ALL[kind],
+                label,
+                score,
+                ruled_out,
+                right,
+                ends,
+            },
         )
     }
 

@@ -81,20 +81,23 @@ mod tests {
     fn the_error_is_the_distance_of_promised_and_right_weighed_by_items() {
         // 20 items promised 0.9 of which 15 are right, 60 promised 0.5 of which 33 are:
         // 20/80 · 0.15 + 60/80 · 0.05 = 0.075.
-        let said: Vec<(f64, bool)> =
-            (0..20).map(|at| (0.9, at < 15)).chain((0..60).map(|at| (0.5, at < 33))).collect();
+        let said: Vec<(f64, bool)> = (0..20).map(|at| (0.9, at < 15)).chain((0..60).map(|at| (0.5, at < 33))).collect();
         let found = Reliability::of(&said);
         assert_eq!(found.bins.iter().map(|bin| bin.items).collect::<Vec<_>>(), [60, 20], "ties are never torn apart");
         assert!((found.ece - 0.075).abs() < 1e-12, "{found:?}");
         // sqrt(2/π) · (60/80 · sqrt(0.25/60) + 20/80 · sqrt(0.09/20)).
-        let chance = (2.0 / std::f64::consts::PI).sqrt() * (0.75 * (0.25f64 / 60.0).sqrt() + 0.25 * (0.09f64 / 20.0).sqrt());
+        let chance =
+            (2.0 / std::f64::consts::PI).sqrt() * (0.75 * (0.25f64 / 60.0).sqrt() + 0.25 * (0.09f64 / 20.0).sqrt());
         assert!((found.by_chance - chance).abs() < 1e-12);
     }
 
     #[test]
     fn bins_hold_equally_many_and_never_too_few() {
-        let said = |count: usize| -> Vec<(f64, bool)> { (0..count).map(|at| (at as f64 / count as f64, at % 2 == 0)).collect() };
-        let sizes = |count: usize| -> Vec<usize> { Reliability::of(&said(count)).bins.iter().map(|bin| bin.items).collect() };
+        let said = |count: usize| -> Vec<(f64, bool)> {
+            (0..count).map(|at| (at as f64 / count as f64, at % 2 == 0)).collect()
+        };
+        let sizes =
+            |count: usize| -> Vec<usize> { Reliability::of(&said(count)).bins.iter().map(|bin| bin.items).collect() };
         assert_eq!(sizes(1500), vec![100; 15]);
         assert_eq!(sizes(59), [29, 30]);
         assert_eq!(sizes(3), [3]);

@@ -166,7 +166,9 @@ impl Heard {
         extraction.relations.iter().for_each(|link| [link.head, link.tail].iter().for_each(|&end| needed[end] += 1));
         let unheard = vec![crate::trace::Support::default(); if silent { extraction.events.len() } else { 0 }];
         let evidence: Vec<Evidence> = (trace.entity_support.iter().zip(needed))
-            .chain(trace.relation_support.iter().chain(&trace.event_support).chain(&unheard).map(|support| (support, 0)))
+            .chain(
+                trace.relation_support.iter().chain(&trace.event_support).chain(&unheard).map(|support| (support, 0)),
+            )
             .map(|(support, needed)| Evidence::of(support, needed))
             .collect();
         let mut sure = evidence.iter().map(|evidence| evidence.confidence(rules.score));
@@ -208,7 +210,8 @@ impl Heard {
         let entities = found.entities.iter().enumerate().map(|(at, entity)| {
             let same = *first.entry(entity.text.as_str()).or_insert(at as u32);
             let right = |gold: &Extraction| {
-                entity.span.is_some() && gold.entities.iter().any(|other| (other.span, &other.label) == (entity.span, &entity.label))
+                entity.span.is_some()
+                    && gold.entities.iter().any(|other| (other.span, &other.label) == (entity.span, &entity.label))
             };
             let label = place(schema.entities.iter().map(|kind| &kind.label), &entity.label);
             let (score, right) = (score(entity.confidence), gold.map(right));
@@ -244,7 +247,9 @@ impl Heard {
             let [head, tail] = [relation.head, relation.tail].map(|end| &found.entities[end]);
             match schema.relation(&relation.label) {
                 None => Some(Reason::NoLabel),
-                _ if relation.head == relation.tail || (head.span.is_some() && head.span == tail.span) => Some(Reason::Itself),
+                _ if relation.head == relation.tail || (head.span.is_some() && head.span == tail.span) => {
+                    Some(Reason::Itself)
+                }
                 Some(kind) if !kind.allows(&head.label, &tail.label) => Some(Reason::Signature),
                 Some(_) => None,
             }

@@ -52,10 +52,13 @@ impl Settled {
                 None if sure => Fate::Kept,
                 None if rules.unsure == Unsure::Mask && item.kind != Kind::Event => Fate::Masked,
                 None if item.score.is_none() => Fate::Dropped(Reason::Unknown),
-                None => Fate::Dropped([Reason::EntityUnsure, Reason::RelationUnsure, Reason::EventUnsure][item.kind as usize]),
+                None => Fate::Dropped(
+                    [Reason::EntityUnsure, Reason::RelationUnsure, Reason::EventUnsure][item.kind as usize],
+                ),
             });
         }
-        let too_unsure = entities > 0 && f64::from(unsure as u32) / f64::from(entities as u32) > rules.max_dropped_share;
+        let too_unsure =
+            entities > 0 && f64::from(unsure as u32) / f64::from(entities as u32) > rules.max_dropped_share;
         let cause = weighed.cause.or(if too_unsure {
             Some(Cause::TooUnsure)
         } else {
@@ -101,7 +104,9 @@ impl Settled {
                 kept.iter().any(|tail| head.ends != tail.ends && kind.allows(label(head.label), label(tail.label)))
             })
         });
-        let says = |(at, label): (usize, u16)| self.writes(at) && label != NO_LABEL && subset::is_asked(asked.as_deref(), label);
+        let says = |(at, label): (usize, u16)| {
+            self.writes(at) && label != NO_LABEL && subset::is_asked(asked.as_deref(), label)
+        };
         is_question.then(|| weighed.of(Kind::Relation).any(|(at, item)| says((at, item.label))))
     }
 }

@@ -185,7 +185,11 @@ impl<'a> Sift<'a> {
         let most = ratio * rarest as f64;
         self.each(gauges, |document, weighed, settled| {
             let chances = labels(weighed, settled).into_iter().map(|label| most / counts[&label] as f64);
-            let chance = if causes[document].is_none() { chances.fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b)))) } else { None };
+            let chance = if causes[document].is_none() {
+                chances.fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))))
+            } else {
+                None
+            };
             // The complement of the lot: the lowest lots among the empty are kept, for another reason.
             if chance.is_some_and(|chance| (!weighed.lot >> 11) as f64 / (1u64 << 53) as f64 >= chance) {
                 causes[document] = Some(Cause::Balanced);

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 const TEXT: &str = "Ann joined Acme in Bern";
 
 fn schema() -> Schema {
-    let entity = |label: &str| EntityType { label: label.into(), definition: String::new(), aliases: vec![], examples: vec![] };
+    let entity =
+        |label: &str| EntityType { label: label.into(), definition: String::new(), aliases: vec![], examples: vec![] };
     let relation = |label: &str, head: &str, tail: &str, symmetric: bool| RelationType {
         label: label.into(),
         definition: String::new(),
@@ -124,7 +125,11 @@ fn a_dropped_entity_takes_its_relation_and_both_are_counted() {
     let trace = trace("d0", &all, &[("works_for", 0, 1, 0.9)]);
     let found = fates(&trace, &rules());
     let dropped = |reason| Fate::Dropped(reason);
-    assert_eq!(found, [Fate::Kept, dropped(Reason::EntityUnsure), Fate::Kept, dropped(Reason::Orphan)], "0.6 is kept at 0.6");
+    assert_eq!(
+        found,
+        [Fate::Kept, dropped(Reason::EntityUnsure), Fate::Kept, dropped(Reason::Orphan)],
+        "0.6 is kept at 0.6"
+    );
     let counts = sieve(&[trace], &rules()).unwrap().tally.items_dropped;
     assert_eq!((counts["entity below the threshold"], counts["relation of a dropped entity"]), (1, 1));
 }
@@ -189,7 +194,8 @@ fn of_nested_entities_the_wanted_one_stays_and_a_long_one_goes() {
 #[test]
 fn what_becomes_of_an_unsure_item_and_of_its_document_are_two_knobs() {
     let all = trace("d0", &[("person", "Ann", 0.9), ("location", "Bern", 0.3)], &[]);
-    let by = |unsure, max_dropped_share| sieve(&[all.clone()], &Rules { unsure, max_dropped_share, ..rules() }).unwrap();
+    let by =
+        |unsure, max_dropped_share| sieve(&[all.clone()], &Rules { unsure, max_dropped_share, ..rules() }).unwrap();
     assert_eq!(by(Unsure::Drop, 0.5).causes, [None]);
     assert_eq!(by(Unsure::Drop, 0.4).causes, [Some(Cause::TooUnsure)]);
     assert_eq!(by(Unsure::Document, 0.5).causes, [Some(Cause::Unsure)]);
@@ -230,9 +236,8 @@ fn cases_per_type_keeps_the_surest_document_of_each_type() {
 
 #[test]
 fn empty_documents_are_capped_at_their_share() {
-    let traces: Vec<Trace> = (0..5)
-        .map(|at| trace(&format!("d{at}"), if at == 0 { &[("person", "Ann", 0.9)] } else { &[] }, &[]))
-        .collect();
+    let traces: Vec<Trace> =
+        (0..5).map(|at| trace(&format!("d{at}"), if at == 0 { &[("person", "Ann", 0.9)] } else { &[] }, &[])).collect();
     let chosen = sieve(&traces, &rules()).unwrap();
     assert_eq!(kept(&chosen).len(), 2, "one with an entity, one without: a share of one half");
     let none = sieve(&traces, &Rules { negatives_share: 0.0, ..rules() }).unwrap();
@@ -246,7 +251,10 @@ fn a_type_with_too_few_documents_is_refused_by_name() {
         trace("d1", &[("person", "Ann", 0.9), ("location", "Bern", 0.9)], &[]),
     ];
     let said = sieve(&traces, &Rules { min_documents_per_type: 2, ..rules() }).err().unwrap();
-    assert!(said.starts_with("E306: filter.min_documents_per_type is 2") && said.contains("fewer documents: location 1 —"), "{said}");
+    assert!(
+        said.starts_with("E306: filter.min_documents_per_type is 2") && said.contains("fewer documents: location 1 —"),
+        "{said}"
+    );
     sieve(&traces, &Rules { min_documents_per_type: 1, ..rules() }).unwrap();
 }
 
@@ -334,7 +342,10 @@ fn a_share_kept_is_that_share_of_all_items() {
 fn a_calibration_without_gold_is_refused() {
     let rules = Rules { calibration: Some(Method::Platt), ..rules() };
     let said = sieve(&[trace("d0", &[("person", "Ann", 0.9)], &[])], &rules).err().unwrap();
-    assert!(said.starts_with("E305: filter.calibration needs items that the gold of data.train judges: there are 0"), "{said}");
+    assert!(
+        said.starts_with("E305: filter.calibration needs items that the gold of data.train judges: there are 0"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -122,10 +122,8 @@ impl LineIndex {
         let Ok(at) = self.places.binary_search_by_key(&lot, |place| place.0) else { return Ok(None) };
         let (_, offset, number) = self.places[at];
         let mut bytes = Vec::new();
-        let read = self
-            .file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| self.file.by_ref().read_until(b'\n', &mut bytes));
+        let read =
+            self.file.seek(SeekFrom::Start(offset)).and_then(|_| self.file.by_ref().read_until(b'\n', &mut bytes));
         read.map_err(StoreError::io(&self.path, "reading"))?;
         let text = String::from_utf8_lossy(&bytes).trim().trim_start_matches('\u{feff}').to_owned();
         let line = RawLine { number: number as usize, text };

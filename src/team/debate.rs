@@ -200,7 +200,8 @@ fn majority(debate: &Open) -> Option<Verdict> {
 
 fn closed(room: &Room, debate: &mut Open) -> Verdict {
     let voters = debate.dispute.claimants.len() as u32;
-    let mut verdict = debate.verdict.take().unwrap_or(Verdict { choice: None, votes: 0, voters, judged: false, course: None });
+    let mut verdict =
+        debate.verdict.take().unwrap_or(Verdict { choice: None, votes: 0, voters, judged: false, course: None });
     let settled = match verdict.choice {
         None => Settled::Failed,
         Some(_) if verdict.judged => Settled::Summarizer,

@@ -108,7 +108,12 @@ pub fn in_bytes(text: &str, ranges: &[[usize; 2]]) -> Option<Vec<Range<usize>>> 
 }
 
 /// The question about entities; those of some ordinals alone are learned.
-pub fn about_entities(prompts: &Prompts, text: &str, found: &Extraction, learned: impl Fn(usize) -> bool) -> Conversation {
+pub fn about_entities(
+    prompts: &Prompts,
+    text: &str,
+    found: &Extraction,
+    learned: impl Fn(usize) -> bool,
+) -> Conversation {
     Conversation::new(Task::Entities, prompts.entities(text), write_entities(found, prompts.schema(), learned))
 }
 

@@ -74,7 +74,12 @@ impl Tokenized {
             bytes.extend(name.bytes());
             bytes.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
             bytes.extend(weight.to_le_bytes());
-            bytes.extend(unlearned.iter().flat_map(|range| [range.start, range.end]).flat_map(|place| (place as u64).to_le_bytes()));
+            bytes.extend(
+                unlearned
+                    .iter()
+                    .flat_map(|range| [range.start, range.end])
+                    .flat_map(|place| (place as u64).to_le_bytes()),
+            );
         }
         hash_bytes(&bytes)
     }

@@ -12,7 +12,14 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Prints the decision about a document.
-pub fn run(plan: &Plan, rules: &Rules, pairs: &mut Pairs, chosen: &Chosen, id: &str, common: &Common) -> Result<Outcome> {
+pub fn run(
+    plan: &Plan,
+    rules: &Rules,
+    pairs: &mut Pairs,
+    chosen: &Chosen,
+    id: &str,
+    common: &Common,
+) -> Result<Outcome> {
     let (ordinal, mut document, mut trace) = pairs.find(id)?.map_err(|near| {
         let near: Vec<String> = near.iter().map(|id| format!("\"{id}\"")).collect();
         usage(format!("--explain {id}: no document has this id; the nearest are {}", near.join(", ")))
@@ -23,7 +30,8 @@ pub fn run(plan: &Plan, rules: &Rules, pairs: &mut Pairs, chosen: &Chosen, id: &
     let heard = Heard::of(&document, &trace, rules).map_err(|error| anyhow!(error))?;
     let weighed = heard.weighed(&document, &trace, plan.schema(), rules);
     let settled = Settled::of(&weighed, &chosen.gauges, rules);
-    let said = Explained { document: &document, heard: &heard, weighed: &weighed, settled: &settled, chosen, ordinal, rules };
+    let said =
+        Explained { document: &document, heard: &heard, weighed: &weighed, settled: &settled, chosen, ordinal, rules };
     printed(&if common.json { format!("{}\n", said.json()) } else { said.told() })?;
     Ok(Outcome::Done)
 }
@@ -49,7 +57,12 @@ impl Explained<'_> {
                 Fate::Masked => "written and not learned: below the threshold".to_string(),
                 Fate::Dropped(reason) => format!("dropped: {reason}"),
             };
-            let _ = writeln!(text, "  {}\n    {fate}\n    {}", shown(&self.heard.extraction, at), behind(&self.heard.evidence[at]));
+            let _ = writeln!(
+                text,
+                "  {}\n    {fate}\n    {}",
+                shown(&self.heard.extraction, at),
+                behind(&self.heard.evidence[at])
+            );
             let number = |value: Option<f64>| value.map_or_else(|| "unknown".into(), |value| format!("{value:.3}"));
             let _ = write!(text, "    confidence {}", number(item.score));
             if gauge.curve.is_some() {
@@ -62,13 +75,17 @@ impl Explained<'_> {
         }
         let entities = self.weighed.of(Kind::Entity).count();
         if entities > 0 {
-            let unsure = |(at, _): &(usize, &Item)| !matches!(self.settled.fates[*at], Fate::Kept) && self.weighed.items[*at].ruled_out.is_none();
+            let unsure = |(at, _): &(usize, &Item)| {
+                !matches!(self.settled.fates[*at], Fate::Kept) && self.weighed.items[*at].ruled_out.is_none()
+            };
             let count = self.weighed.of(Kind::Entity).filter(unsure).count();
             let most = 100.0 * self.rules.max_dropped_share;
             let _ = writeln!(text, "  {count} of {entities} entities are below the threshold; {most:.0} % may be");
         }
         if self.chosen.unasked.contains(&self.ordinal) {
-            text.push_str("  its question about relations is left out: more of them have an empty answer than the share allows\n");
+            text.push_str(
+                "  its question about relations is left out: more of them have an empty answer than the share allows\n",
+            );
         }
         text
     }
@@ -117,7 +134,10 @@ fn shown(found: &Extraction, at: usize) -> String {
         let name = |end: usize| found.entities.get(end).map_or("", |entity| entity.text.as_str());
         return format!("{} \"{}\" → \"{}\"", relation.label, name(relation.head), name(relation.tail));
     }
-    found.events.get(at - entities - relations).map_or_else(String::new, |event| format!("{} \"{}\"", event.label, event.trigger.text))
+    found
+        .events
+        .get(at - entities - relations)
+        .map_or_else(String::new, |event| format!("{} \"{}\"", event.label, event.trigger.text))
 }
 
 fn confidence_source(found: &Extraction, at: usize) -> Value {
@@ -159,7 +179,12 @@ fn behind(evidence: &Evidence) -> String {
         None => {}
     }
     if evidence.needed > 0 {
-        let _ = write!(text, ", needed by {} {}", evidence.needed, if evidence.needed == 1 { "relation" } else { "relations" });
+        let _ = write!(
+            text,
+            ", needed by {} {}",
+            evidence.needed,
+            if evidence.needed == 1 { "relation" } else { "relations" }
+        );
     }
     text
 }

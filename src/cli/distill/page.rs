@@ -32,10 +32,12 @@ pub fn expected(chosen: &Chosen) -> String {
 
 fn judged(one: &Calibration) -> String {
     let Some(after) = &one.after else { return format!("{} judged items are too few to calibrate", one.items) };
-    let mut text = format!("{} judged items; calibration error {:.3} before, {:.3} after", one.items, one.before.ece, after.ece);
+    let mut text =
+        format!("{} judged items; calibration error {:.3} before, {:.3} after", one.items, one.before.ece, after.ece);
     if let Some((right, kept)) = one.held_out {
         let (low, high) = wilson(right, kept);
-        let _ = write!(text, "; {right} of {kept} right on left-out fifths, {:.1} to {:.1} %", 100.0 * low, 100.0 * high);
+        let _ =
+            write!(text, "; {right} of {kept} right on left-out fifths, {:.1} to {:.1} %", 100.0 * low, 100.0 * high);
     }
     text
 }

@@ -14,7 +14,13 @@ use anyhow::{Result, anyhow};
 
 /// The first reading: every document is weighed, and it is chosen among them. Nothing is written
 /// but what waits on the disk; `scratch` says where.
-pub fn choose(plan: &Plan, rules: &Rules, pairs: &mut Pairs, scratch: Scratch, reporter: &Reporter) -> Result<(Chosen, Cost, People)> {
+pub fn choose(
+    plan: &Plan,
+    rules: &Rules,
+    pairs: &mut Pairs,
+    scratch: Scratch,
+    reporter: &Reporter,
+) -> Result<(Chosen, Cost, People)> {
     let schema = plan.schema();
     let mut sift = Sift::new(schema, rules, scratch);
     let mut cost = Cost::default();
@@ -69,10 +75,13 @@ impl<'a> Teacher<'a> {
         let heard = Heard::of(document, trace, self.rules).map_err(|error| anyhow!(error))?;
         let weighed = heard.weighed(document, trace, self.schema, self.rules);
         let settled = Settled::of(&weighed, &self.chosen.gauges, self.rules);
-        let confidence = settled.document.map_err(|cause: Cause| anyhow!("\"{}\" was chosen and is left out: {cause}", document.id))?;
+        let confidence = settled
+            .document
+            .map_err(|cause: Cause| anyhow!("\"{}\" was chosen and is left out: {cause}", document.id))?;
         let mut lines = Vec::new();
         // ── entities ──
-        let (found, learned) = self.written(&heard, &weighed, &settled, |fate| fate != Fate::Kept && fate != Fate::Masked);
+        let (found, learned) =
+            self.written(&heard, &weighed, &settled, |fate| fate != Fate::Kept && fate != Fate::Masked);
         let asked = subset::entities(weighed.lot, self.schema, self.rules);
         let (prompts, labels) = self.asked(asked.as_deref(), None);
         let prompts = prompts.as_ref().unwrap_or(&self.prompts);
@@ -111,8 +120,10 @@ impl<'a> Teacher<'a> {
             at += 1;
             !without(settled.fates[at - 1])
         });
-        let entities = weighed.of(Kind::Entity).filter(|(at, _)| !without(settled.fates[*at])).map(|(at, _)| settled.keeps(at));
-        let relations = weighed.of(Kind::Relation).filter(|(at, _)| settled.writes(*at)).map(|(at, _)| settled.keeps(at));
+        let entities =
+            weighed.of(Kind::Entity).filter(|(at, _)| !without(settled.fates[*at])).map(|(at, _)| settled.keeps(at));
+        let relations =
+            weighed.of(Kind::Relation).filter(|(at, _)| settled.writes(*at)).map(|(at, _)| settled.keeps(at));
         (found, [entities.collect(), relations.collect()])
     }
 

@@ -25,7 +25,8 @@ pub(super) async fn event_agents(room: &Room<'_>, round: u32, entities: &[Entity
         let EventReading { status, events, provenance, repairs, dropped, error } =
             read_events(&answer.content, finish(answer), room.text(), room.schema(), entities);
         note(turn, status, repairs, dropped, error);
-        (!matches!(turn.status, Status::Failed | Status::Refused)).then(|| own(&question.agent, events.into_iter().zip(provenance), answer, turn))
+        (!matches!(turn.status, Status::Failed | Status::Refused))
+            .then(|| own(&question.agent, events.into_iter().zip(provenance), answer, turn))
     });
     let mut claims: Vec<EventClaim> = heard.await.into_iter().flatten().flatten().collect();
     in_trigger_order(&mut claims);

@@ -7,7 +7,7 @@ mod events;
 mod feedback;
 pub mod type_agents;
 
-use super::room::{Question, Room, Logprobs, finish, logprobs};
+use super::room::{Logprobs, Question, Room, finish, logprobs};
 use crate::ie::record::ExtractionRecord;
 use crate::ie::{Entity, Event, Extraction, Relation, Schema, Span, Status};
 use crate::store::StoredAnswer;

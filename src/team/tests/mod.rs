@@ -144,7 +144,10 @@ fn agreement_of_all_claimants_ends_a_debate_in_its_first_round() {
     let conflict = &trace.conflicts[0];
     assert_eq!((conflict.settled, conflict.rounds), (Settled::Consensus, 1));
     assert_eq!(conflict.outcome.as_deref(), Some("\"Acme\" is an organization"));
-    assert_eq!(trace.entity_support, [Support { votes: 2, voters: 2, debate: course(1, Settled::Consensus), ..Support::default() }]);
+    assert_eq!(
+        trace.entity_support,
+        [Support { votes: 2, voters: 2, debate: course(1, Settled::Consensus), ..Support::default() }]
+    );
     assert_eq!(trace.extraction.entities[0].label, "organization");
     assert!(trace.turns.iter().all(|turn| turn.agent != "summarizer") && trace.is_whole());
 }
@@ -158,7 +161,10 @@ fn silence_in_a_debate_is_no_consent() {
     });
     let conflict = &trace.conflicts[0];
     assert_eq!((conflict.settled, conflict.rounds), (Settled::Summarizer, 2));
-    assert_eq!(trace.entity_support, [Support { votes: 1, voters: 2, judged: true, debate: course(2, Settled::Summarizer), ..Support::default() }]);
+    assert_eq!(
+        trace.entity_support,
+        [Support { votes: 1, voters: 2, judged: true, debate: course(2, Settled::Summarizer), ..Support::default() }]
+    );
     assert_eq!(failed_agents(&trace), ["person", "person"], "one silence a round");
 }
 

@@ -55,7 +55,8 @@ pub fn write_relations(extraction: &Extraction, schema: &Schema, learned: impl F
             .filter(|(_, relation)| relation.label == kind.label)
             .filter_map(|(at, relation)| {
                 let (head, tail) = (extraction.entities.get(relation.head)?, extraction.entities.get(relation.tail)?);
-                let (head, tail) = if kind.symmetric && place(tail) < place(head) { (tail, head) } else { (head, tail) };
+                let (head, tail) =
+                    if kind.symmetric && place(tail) < place(head) { (tail, head) } else { (head, tail) };
                 Some((head, tail, learned(at)))
             })
             .collect();
@@ -68,7 +69,8 @@ pub fn write_relations(extraction: &Extraction, schema: &Schema, learned: impl F
                 None => items.push((names, learned)),
             }
         }
-        let pair = |((head, tail), learned): ((&str, &str), bool)| (format!("[{},{}]", quoted(head), quoted(tail)), learned);
+        let pair =
+            |((head, tail), learned): ((&str, &str), bool)| (format!("[{},{}]", quoted(head), quoted(tail)), learned);
         (kind.label.as_str(), items.into_iter().map(pair).collect())
     });
     written(groups)
@@ -148,7 +150,12 @@ mod tests {
     const TEXT: &str = "Ann and Bo met Cé in Bern";
 
     fn schema() -> Schema {
-        let kind = |label: &str| EntityType { label: label.into(), definition: String::new(), aliases: vec![], examples: vec![] };
+        let kind = |label: &str| EntityType {
+            label: label.into(),
+            definition: String::new(),
+            aliases: vec![],
+            examples: vec![],
+        };
         let relation = RelationType {
             label: "knows".into(),
             definition: String::new(),

@@ -49,7 +49,8 @@ pub(super) fn encode(tokenizer: &ChatTokenizer, item: &Item) -> Result<(Tokenize
         }
         let touched = |at: &Range<usize>| unlearned.iter().any(|range| at.start < range.end && range.start < at.end);
         let places = tokenizer.places(answer).map_err(fail)?;
-        let touched = places.iter().enumerate().filter(|(_, at)| touched(at)).map(|(at, _)| example.supervised.start + at);
+        let touched =
+            places.iter().enumerate().filter(|(_, at)| touched(at)).map(|(at, _)| example.supervised.start + at);
         unread = touched.map(|at| at..at + 1).collect();
     }
     let (name, supervised) = (name.clone(), example.supervised);

@@ -56,7 +56,8 @@ fn a_packed_step_is_that_of_plain_rows_without_a_shared_prefix() {
         let (mut loss, mut count, mut squares) = (0.0, 0.0, 0.0);
         let mut sums: Vec<Vec<f64>> = Vec::new();
         for item in &tokenized {
-            let row = Row { ids: &item.ids, supervised: item.supervised.clone(), weight: item.weight, unlearned: vec![] };
+            let row =
+                Row { ids: &item.ids, supervised: item.supervised.clone(), weight: item.weight, unlearned: vec![] };
             let sum = model.loss_sum(&[], &[row], None).unwrap();
             loss += f64::from(sum.clone().into_data().try_into_vec::<f32>().unwrap()[0]);
             count += f64::from(item.weight) * item.supervised.len() as f64;
