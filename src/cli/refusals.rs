@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Code, exit code, and what it stands for. A code never changes its meaning.
-pub const CODES: [(&str, u8, &str); 23] = [
+pub const CODES: [(&str, u8, &str); 25] = [
     ("E001", 2, "the config has a key that nobody knows"),
     ("E101", 4, "the weights of a model known by name are not in the cache"),
     ("E102", 4, "the encoder of team.demonstrations cannot be used"),
@@ -33,6 +33,8 @@ pub const CODES: [(&str, u8, &str); 23] = [
     ("E302", 4, "a split has no document"),
     ("E303", 4, "a measured document has no gold"),
     ("E304", 4, "nothing of what the team said passed the filter"),
+    ("E305", 4, "filter.target_precision is out of reach, or gold is missing to calibrate on"),
+    ("E306", 4, "a type has fewer documents than filter.min_documents_per_type"),
     ("E307", 4, "dev or test documents hold the typed names of a training document"),
     ("E311", 4, "the pool of team.demonstrations cannot serve: no gold, or none of an asked type"),
     ("E401", 4, "a server does not hold answers to a schema as team.constrained_output asks"),
@@ -44,7 +46,7 @@ pub fn train() -> String {
     let mut text = String::from(
         "Fine-tune the student on the corpus\n\nRefused before the first step, with exit code 4 (a config: 2):",
     );
-    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E102", "E304", "E311", "E401", "E402"].contains(code)) {
+    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E102", "E304", "E305", "E306", "E311", "E401", "E402"].contains(code)) {
         let _ = write!(text, "\n  {code}  {what}");
     }
     text

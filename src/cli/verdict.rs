@@ -14,7 +14,7 @@ use crate::eval::compare::{System, compare};
 use crate::eval::compat::spreads;
 use crate::eval::reliability::reliability;
 use crate::eval::{Comparison, Mode, Rules};
-use crate::filter::{confidence, leaks};
+use crate::filter::{Evidence, Score, leaks};
 use crate::ie::{Document, Prediction, Status};
 use crate::report::{Calibration, Card, Fact, Flow, RunReport, Split, Stage, TrainingPoint, readings, stages};
 use crate::store::{is_done, read_jsonl, read_predictions, write_atomic, write_jsonl, write_predictions};
@@ -99,11 +99,11 @@ fn sure(trace: &Trace, document: &Document) -> Prediction {
     let mut prediction = trace.prediction(document);
     let found = &mut prediction.extraction;
     let entities = found.entities.iter_mut().zip(&trace.entity_support);
-    entities.for_each(|(one, support)| one.confidence = confidence(support));
+    entities.for_each(|(one, support)| one.confidence = Evidence::of(support, 0).confidence(Score::Product));
     let relations = found.relations.iter_mut().zip(&trace.relation_support);
-    relations.for_each(|(one, support)| one.confidence = confidence(support));
+    relations.for_each(|(one, support)| one.confidence = Evidence::of(support, 0).confidence(Score::Product));
     let events = found.events.iter_mut().zip(&trace.event_support);
-    events.for_each(|(one, support)| one.confidence = confidence(support));
+    events.for_each(|(one, support)| one.confidence = Evidence::of(support, 0).confidence(Score::Product));
     prediction
 }
 

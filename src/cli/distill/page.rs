@@ -2,7 +2,7 @@
 
 use super::hygiene::{self, People};
 use crate::config::Plan;
-use crate::filter::{Calibration, Chosen, Gauge, Kind, Reliability, wilson};
+use crate::filter::{Bin, Calibration, Curve, Chosen, Gauge, Kind, Reliability, wilson};
 use crate::ie::Cost;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,18 +44,32 @@ fn judged(one: &Calibration) -> String {
 
 /// The gauges, for the manifest and for whoever draws them.
 pub fn calibration(chosen: &Chosen) -> Value {
+    let bins = |table: &Reliability| -> Vec<Value> {
+        let bin = |bin: &Bin| {
+            json!({
+                "lower": six(bin.low), "upper": six(bin.high), "mean_confidence": six(bin.promised),
+                "precision": six(bin.right), "count": bin.items,
+            })
+        };
+        table.bins.iter().map(bin).collect()
+    };
     let table = |table: &Reliability| {
-        let bins = table.bins.iter().map(|bin| {
-            json!({"low": six(bin.low), "high": six(bin.high), "items": bin.items, "promised": six(bin.promised), "right": six(bin.right)})
-        });
-        json!({"ece": six(table.ece), "ece_by_chance": six(table.by_chance), "bins": bins.collect::<Vec<_>>()})
+        json!({"ece": six(table.ece), "ece_by_chance": six(table.by_chance), "bins": bins(table)})
     };
     let one = |one: &Calibration| {
         let gauge: &Gauge = &chosen.gauges[one.kind as usize];
+        let method = match gauge.curve {
+            Some(Curve::Isotonic(_)) => "isotonic",
+            Some(Curve::Platt { .. }) => "platt",
+            None => "none",
+        };
         let held = one.held_out.map(|(right, kept)| json!({"right": right, "kept": kept}));
+        // The flat keys are what the report draws; the two tables hold the rest.
         let value = json!({
-            "judged": one.items, "before": table(&one.before), "after": one.after.as_ref().map(table),
-            "threshold": six(gauge.threshold()), "held_out": held, "expected": promise(chosen, one.kind),
+            "method": method, "ece_before": six(one.before.ece), "ece_after": one.after.as_ref().map(|after| six(after.ece)),
+            "bins": bins(one.after.as_ref().unwrap_or(&one.before)), "judged": one.items, "before": table(&one.before),
+            "after": one.after.as_ref().map(table), "threshold": six(gauge.threshold()), "held_out": held,
+            "expected": promise(chosen, one.kind),
         });
         (one.kind.plural().to_string(), value)
     };
