@@ -70,9 +70,7 @@ impl Plan {
         for system in &eval.systems {
             one_of("eval.systems", system, &["base", "aeio", "type_agents", "crossagentie", "cooperkgc"])?;
         }
-        for (key, value) in [("data.max_leaked_share", data.max_leaked_share)] {
-            within(key, value, 0.0, 1.0)?;
-        }
+        within("data.max_leaked_share", data.max_leaked_share, 0.0, 1.0)?;
         one_of("team.debate", &team.debate, &["none", "entities", "relations", "events", "both"])?;
         for task in &team.tasks {
             one_of("team.tasks", task, &["entities", "relations", "events"])?;

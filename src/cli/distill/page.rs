@@ -33,6 +33,9 @@ fn judged(one: &Calibration) -> String {
     let Some(after) = &one.after else { return format!("{} judged items are too few to calibrate", one.items) };
     let mut text =
         format!("{} judged items; calibration error {:.3} before, {:.3} after", one.items, one.before.ece, after.ece);
+    if one.out_of_reach {
+        text.push_str("; no set of them is as precise as asked, so none is kept");
+    }
     if let Some((right, kept)) = one.held_out {
         let (low, high) = wilson(right, kept);
         let _ =
