@@ -25,7 +25,8 @@ use teach::{Teacher, gold_lines};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   understudy distill configs/quickstart.toml --set filter.threshold=0.7
-  understudy distill my.toml --set filter.calibration=isotonic --set filter.target_precision=0.95 --dry-run
+  understudy distill my.toml --dry-run --set filter.calibration=isotonic \\
+      --set filter.target_precision=0.95
   understudy distill configs/quickstart.toml --explain DOCUMENT
   understudy distill configs/quickstart.toml --gold --out checkpoints/gold
 

@@ -46,7 +46,9 @@ pub fn train() -> String {
     let mut text = String::from(
         "Fine-tune the student on the corpus\n\nRefused before the first step, with exit code 4 (a config: 2):",
     );
-    for (code, _, what) in CODES.iter().filter(|(code, ..)| !["E102", "E304", "E305", "E306", "E311", "E401", "E402"].contains(code)) {
+    for (code, _, what) in
+        CODES.iter().filter(|(code, ..)| !["E102", "E304", "E305", "E306", "E311", "E401", "E402"].contains(code))
+    {
         let _ = write!(text, "\n  {code}  {what}");
     }
     text

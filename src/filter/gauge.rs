@@ -67,13 +67,15 @@ pub struct Calibration {
     pub cut: Option<Cut>,
     /// `(right, kept)` where each fifth of the documents is cut as the others say.
     pub held_out: Option<(usize, usize)>,
+    /// Whether no set is as precise as asked: nothing of this kind is kept.
+    pub out_of_reach: bool,
 }
 
 /// The gauges, and what was found out on the way. `scores` are those of the whole corpus, where a
 /// share of them is to be kept.
 ///
 /// # Errors
-/// `E305`, where nothing can be calibrated or no cut is precise enough.
+/// `E305`, where nothing can be calibrated or no cut of the entities is precise enough.
 pub fn gauges(
     rules: &Rules,
     judged: &[Vec<Judged>; 3],
@@ -91,15 +93,24 @@ pub fn gauges(
             let before = Reliability::of(&said(&|at| items[at].score));
             let fitted = cross_fitted(method, items, FOLDS).filter(|_| items.len() >= FEWEST);
             let after = fitted.map(|fitted| Reliability::of(&said(&|at| fitted[at])));
-            let mut one = Calibration { kind, items: items.len(), before, after, cut: None, held_out: None };
+            let mut one =
+                Calibration { kind, items: items.len(), before, after, cut: None, held_out: None, out_of_reach: false };
             if one.after.is_some() {
                 gauges[at].curve = Curve::fit(method, items);
                 if let Some(target) = rules.target_precision {
-                    let cut =
-                        precise(items, target, rules.bound).map_err(|best| out_of_reach(kind, target, rules, best))?;
-                    gauges[at].least = Least::Score(cut.score);
-                    one.cut = Some(cut);
-                    one.held_out = Some(held_out(items, FOLDS, target, rules.bound));
+                    match precise(items, target, rules.bound) {
+                        Ok(cut) => {
+                            gauges[at].least = Least::Score(cut.score);
+                            one.cut = Some(cut);
+                            one.held_out = Some(held_out(items, FOLDS, target, rules.bound));
+                        }
+                        // Without an entity there is nothing to teach; without relations there is.
+                        Err(best) if kind == Kind::Entity => return Err(out_of_reach(target, rules, best)),
+                        Err(_) => {
+                            gauges[at].least = Least::Score(f64::INFINITY);
+                            one.out_of_reach = true;
+                        }
+                    }
                 }
             }
             found.push(one);
@@ -120,7 +131,7 @@ pub fn gauges(
     Ok((gauges, found))
 }
 
-fn out_of_reach(kind: Kind, target: f64, rules: &Rules, best: Option<Cut>) -> String {
+fn out_of_reach(target: f64, rules: &Rules, best: Option<Cut>) -> String {
     let reached = best.map_or_else(String::new, |best| {
         format!(
             "; at most {:.3} is, by the surest {} ({} of them right)",
@@ -130,8 +141,7 @@ fn out_of_reach(kind: Kind, target: f64, rules: &Rules, best: Option<Cut>) -> St
         )
     });
     format!(
-        "E305: filter.target_precision {target} is not reached by the {} on the gold{reached} — lower the target, or set \
-         precision_bound to \"estimate\"",
-        kind.plural()
+        "E305: filter.target_precision {target} is not reached by the entities on the gold{reached} — lower the target, or set \
+         precision_bound to \"estimate\""
     )
 }

@@ -333,6 +333,17 @@ fn a_target_precision_chooses_the_threshold_and_the_gold_audits_it() {
 }
 
 #[test]
+fn relations_that_nothing_makes_precise_enough_are_not_taught_and_entities_are() {
+    let one = |score: f64, right: bool, group: u64| Judged { score, right, group };
+    let right: Vec<Judged> = (0..100).map(|at| one(at as f64 / 100.0, true, at)).collect();
+    let wrong: Vec<Judged> = (0..100).map(|at| one(at as f64 / 100.0, false, at)).collect();
+    let rules = Rules { calibration: Some(Method::Isotonic), target_precision: Some(0.9), ..rules() };
+    let (found, said) = gauges(&rules, &[right, wrong, vec![]], &mut Default::default()).unwrap();
+    assert!(found[0].keeps(0.0) && !found[1].keeps(1.0));
+    assert_eq!((said[0].out_of_reach, said[1].out_of_reach, found[1].threshold()), (false, true, 1.0));
+}
+
+#[test]
 fn a_share_kept_is_that_share_of_all_items() {
     let rules = Rules { share_kept: Some(0.25), max_dropped_share: 1.0, negatives_share: 0.0, ..rules() };
     assert_eq!(kept(&judged(&rules, |_| true).unwrap()), (300..400).collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 
 use super::hygiene::{self, People};
 use crate::config::Plan;
-use crate::filter::{Bin, Calibration, Curve, Chosen, Gauge, Kind, Reliability, wilson};
+use crate::filter::{Bin, Calibration, Chosen, Curve, Gauge, Kind, Reliability, wilson};
 use crate::ie::Cost;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -34,6 +34,9 @@ fn judged(one: &Calibration) -> String {
     let Some(after) = &one.after else { return format!("{} judged items are too few to calibrate", one.items) };
     let mut text =
         format!("{} judged items; calibration error {:.3} before, {:.3} after", one.items, one.before.ece, after.ece);
+    if one.out_of_reach {
+        text.push_str("; no set of them is as precise as asked, so none is kept");
+    }
     if let Some((right, kept)) = one.held_out {
         let (low, high) = wilson(right, kept);
         let _ =
@@ -53,9 +56,7 @@ pub fn calibration(chosen: &Chosen) -> Value {
         };
         table.bins.iter().map(bin).collect()
     };
-    let table = |table: &Reliability| {
-        json!({"ece": six(table.ece), "ece_by_chance": six(table.by_chance), "bins": bins(table)})
-    };
+    let table = |table: &Reliability| json!({"ece": six(table.ece), "ece_by_chance": six(table.by_chance), "bins": bins(table)});
     let one = |one: &Calibration| {
         let gauge: &Gauge = &chosen.gauges[one.kind as usize];
         let method = match gauge.curve {

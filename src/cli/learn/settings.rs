@@ -26,7 +26,8 @@ pub fn items(lines: &[Line], by_confidence: bool) -> Vec<Item> {
 /// refuses it by name.
 pub fn unlearned(messages: &[Message], points: &[[usize; 2]]) -> Vec<Range<usize>> {
     let answer = messages.last().map_or("", |answer| answer.content.as_str());
-    in_bytes(answer, points).unwrap_or_else(|| vec![answer.len()..answer.len() + 1])
+    let outside = answer.len()..answer.len() + 1;
+    in_bytes(answer, points).unwrap_or_else(|| Vec::from([outside]))
 }
 
 fn init_adapter(dir: &Path) -> Result<InitAdapter> {
