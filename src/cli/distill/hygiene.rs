@@ -33,7 +33,8 @@ impl Hygiene {
     /// If temporary files cannot be made.
     pub fn of(plan: &Plan) -> Result<Hygiene, StoreError> {
         let filter = &plan.config().filter;
-        let deduper = (filter.dedup_threshold > 0.0).then(|| Deduper::new(filter.dedup_threshold, &std::env::temp_dir()));
+        let deduper =
+            (filter.dedup_threshold > 0.0).then(|| Deduper::new(filter.dedup_threshold, &std::env::temp_dir()));
         let drops_people = filter.pii == "drop";
         Ok(Hygiene { deduper: deduper.transpose()?, drops_people, with_people: vec![], people: People::new() })
     }
@@ -127,7 +128,11 @@ pub fn told(plan: &Plan, people: &People, source: &str) -> String {
             "mask" => "masked",
             _ => "kept",
         };
-        let _ = writeln!(text, "Numbers and addresses of people in the documents, by their form: {}; {done}.\n", kinds.join(", "));
+        let _ = writeln!(
+            text,
+            "Numbers and addresses of people in the documents, by their form: {}; {done}.\n",
+            kinds.join(", ")
+        );
     }
     let _ = writeln!(text, "Provenance: documents of `{}`; {source}.\n", data.train.display());
     let license = data.license.as_deref().map_or_else(
