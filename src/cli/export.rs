@@ -85,7 +85,7 @@ enum Writing {
     Preferences(Form),
     Documents(DocumentWriter),
     Annotations(WayBack),
-    Parts(Parts),
+    Parts(Box<Parts>),
 }
 
 /// Runs the verb.
@@ -144,7 +144,7 @@ fn writing(args: &Args, schema: Option<&Schema>, of_run: bool) -> Result<Writing
         "dpo-alpaca" => Writing::Preferences(Form::Alpaca),
         "documents" => Writing::Documents(DocumentWriter::create(&args.out)?),
         "parquet" if args.rows == 0 => return Err(usage("export: --rows is 0; expected 1 or more")),
-        "parquet" => Writing::Parts(Parts::within(&args.out, &args.prefix, args.rows)?),
+        "parquet" => Writing::Parts(Box::new(Parts::within(&args.out, &args.prefix, args.rows)?)),
         other => {
             let native = if other == "sharegpt" { "universalner" } else { other };
             let target = convert::target(native).context("the list of formats is the parser's")?;

@@ -110,7 +110,7 @@ pub enum DocumentWriter {
     /// JSON Lines.
     Lines(LineWriter),
     /// Parquet.
-    Rows(RowWriter),
+    Rows(Box<RowWriter>),
 }
 
 impl DocumentWriter {
@@ -120,7 +120,7 @@ impl DocumentWriter {
     /// If the directory or the file cannot be made.
     pub fn create(path: &Path) -> Result<DocumentWriter, StoreError> {
         Ok(match is_parquet(path) {
-            true => DocumentWriter::Rows(RowWriter::create(path, DOCUMENT_COLUMNS)?),
+            true => DocumentWriter::Rows(Box::new(RowWriter::create(path, DOCUMENT_COLUMNS)?)),
             false => DocumentWriter::Lines(LineWriter::create(path)?),
         })
     }
