@@ -24,7 +24,9 @@ impl Desk {
     fn call(&self, arguments: &[&str], sets: &[&str]) -> (i32, String, String) {
         let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_understudy"));
         command.args(arguments).args(["--out", self.0.path().to_str().unwrap()]);
-        sets.iter().for_each(|set| drop(command.args(["--set", set])));
+        for set in sets {
+            command.args(["--set", set]);
+        }
         let done = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (done.status.code().unwrap(), text(done.stdout), text(done.stderr))

@@ -194,8 +194,9 @@ fn of_nested_entities_the_wanted_one_stays_and_a_long_one_goes() {
 #[test]
 fn what_becomes_of_an_unsure_item_and_of_its_document_are_two_knobs() {
     let all = trace("d0", &[("person", "Ann", 0.9), ("location", "Bern", 0.3)], &[]);
-    let by =
-        |unsure, max_dropped_share| sieve(&[all.clone()], &Rules { unsure, max_dropped_share, ..rules() }).unwrap();
+    let by = |unsure, max_dropped_share| {
+        sieve(std::slice::from_ref(&all), &Rules { unsure, max_dropped_share, ..rules() }).unwrap()
+    };
     assert_eq!(by(Unsure::Drop, 0.5).causes, [None]);
     assert_eq!(by(Unsure::Drop, 0.4).causes, [Some(Cause::TooUnsure)]);
     assert_eq!(by(Unsure::Document, 0.5).causes, [Some(Cause::Unsure)]);

@@ -84,7 +84,11 @@ mod tests {
         }
         scratch.put(b"one more").unwrap();
         let mut last = Vec::new();
-        scratch.each::<StoreError>(|_, bytes| Ok(last = bytes.to_vec())).unwrap();
+        let keep = |_: usize, bytes: &[u8]| -> Result<(), StoreError> {
+            last = bytes.to_vec();
+            Ok(())
+        };
+        scratch.each(keep).unwrap();
         assert_eq!(last, b"one more");
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     }

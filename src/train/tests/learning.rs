@@ -257,7 +257,8 @@ fn a_few_items_are_learned_by_heart() {
 fn what_is_not_learned_is_read_and_has_no_loss() {
     let student = student();
     // The second and third word of "w0 w1 w2 w3 w4".
-    let masked = Item { unlearned: vec![3..8], ..item(0, 5) };
+    let unsure = 3..8;
+    let masked = Item { unlearned: Vec::from([unsure]), ..item(0, 5) };
     let tokenized = preflight(&student, &[masked], &config()).unwrap();
     let found = &tokenized.items[0];
     let first = found.supervised.start;
