@@ -67,7 +67,8 @@ fn sample(
     };
     // The first word tells documents apart: IEPile has no ids, and takes one text for one document.
     let mut text = if spaced { format!("d{at}") } else { "一二三四".chars().skip(at).take(1).collect() };
-    let mut tokens = vec![0..text.len()];
+    let first = 0..text.len();
+    let mut tokens = vec![first];
     for word in words {
         text.push_str(if spaced { " " } else { "" });
         tokens.push(text.len()..text.len() + vocabulary[*word].len());
