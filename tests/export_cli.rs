@@ -244,3 +244,33 @@ fn what_was_kept_is_chosen_and_what_stood_before_the_debate_is_rejected() {
     // The corpus itself, read back from the run: the copy is not in it.
     assert_eq!(export("conll").matches("Ann\tB-person\nLee\tI-person\n").count(), 1);
 }
+
+#[test]
+fn relations_that_nobody_was_asked_for_yet_are_no_worse_answer() {
+    let desk = run_of_four();
+    let text = "Ann Lee joined Acme.";
+    let entity = |kind: &str, name: &str| {
+        let start = text.find(name).unwrap();
+        json!({"type": kind, "text": name, "start": start, "end": start + name.len()})
+    };
+    let support = json!({"votes": 2, "voters": 2, "logprob": -0.01, "judged": false});
+    let found = json!([entity("person", "Ann Lee"), entity("organization", "Acme")]);
+    let related = json!({"entities": found, "relations": [{"type": "works_for", "head": 0, "tail": 1}], "events": []});
+    let conflict = json!({"stage": "relations", "options": ["A: works_for", "B: none"], "claimants": ["works_for"],
+                          "outcome": "A", "settled": "consensus", "rounds": 1});
+    // The first record of this protocol is made of entities, before anybody is asked for relations.
+    let trace = json!({"id": "a", "protocol": "crossagentie", "turns": [], "conflicts": [conflict],
+                       "snapshots": [{"stage": "first", "round": 0, "extraction": {"entities": found}}],
+                       "extraction": related, "entity_support": [support, support], "relation_support": [support], "status": "ok"});
+    let traces = std::fs::read_to_string(desk.path("out/traces.jsonl")).unwrap();
+    let others: Vec<&str> = traces.lines().skip(1).collect();
+    desk.write("out/traces.jsonl", &format!("{trace}\n{}\n", others.join("\n")));
+    let (code, _, said) = desk.call(&["distill", "tiny.toml", "--set", "filter.relation_threshold=0"]);
+    assert_eq!(code, 0, "{said}");
+    let corpus = std::fs::read_to_string(desk.path("out/corpus/train.jsonl")).unwrap();
+    assert!(corpus.contains(r#"{\"works_for\":[[\"Ann Lee\",\"Acme\"]]}"#), "{corpus}");
+    let (code, _, said) = desk.call(&["export", "tiny.toml", "--to", "dpo", "--out", "dpo.jsonl"]);
+    assert_eq!(code, 0, "{said}");
+    let pairs = std::fs::read_to_string(desk.path("dpo.jsonl")).unwrap();
+    assert!(!pairs.contains("works_for") && pairs.lines().count() == 1, "{pairs}");
+}

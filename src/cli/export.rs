@@ -213,6 +213,9 @@ fn write(args: &Args, mut writing: Writing, source: Source, plan: Option<&Plan>)
         for (what, (count, example)) in &back.left_out {
             eprintln!("warning: left out: {count} {what}, as in {example}");
         }
+        if back.moved > 0 {
+            eprintln!("note: {} names are read where they stand first, which is not their place", back.moved);
+        }
     }
     match writing {
         Writing::Documents(writer) => writer.finish()?,

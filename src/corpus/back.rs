@@ -4,7 +4,10 @@
 //! sign that is neither letter nor digit, and around every character of a script without spaces:
 //! never by where mentions stand, for that would tell a tagger where they are.
 
+mod holdable;
 mod records;
+#[cfg(test)]
+mod tests;
 
 use super::finding::shown;
 use super::join::is_unspaced;
@@ -53,6 +56,14 @@ pub struct WayBack {
     /// Whether white space alone ends a token.
     by_space: bool,
     written: usize,
+    /// Whether somebody looked for relations in the documents to come.
+    related: bool,
+    /// Lines or records written.
+    pub records: usize,
+    /// Mentions, relations and events written.
+    pub items: usize,
+    /// Mentions that are written by their words, and read where these stand first.
+    pub moved: usize,
     /// What was left out, and an example of each.
     pub left_out: BTreeMap<&'static str, (usize, String)>,
 }
@@ -60,7 +71,17 @@ pub struct WayBack {
 impl WayBack {
     /// Begins a file. With `by_space`, only white space ends a token of a text whose source has none.
     pub fn new(target: Target, by_space: bool) -> WayBack {
-        WayBack { target, schema: Schema::default(), by_space, written: 0, left_out: BTreeMap::new() }
+        WayBack {
+            target,
+            schema: Schema::default(),
+            by_space,
+            written: 0,
+            related: true,
+            records: 0,
+            items: 0,
+            moved: 0,
+            left_out: BTreeMap::new(),
+        }
     }
 
     /// The same, with the schema whose labels are asked for.
@@ -68,8 +89,16 @@ impl WayBack {
         WayBack { schema, ..self }
     }
 
+    /// Says whether somebody looked for relations in the documents to come; where nobody did, a
+    /// format that can tell silence from "none" says nothing of them.
+    pub fn looked_for_relations(&mut self, related: bool) {
+        self.related = related;
+    }
+
     /// The bytes of one document.
     pub fn document(&mut self, document: &Document, tokens: &[Range<usize>]) -> Vec<u8> {
+        let document = &self.holdable(document);
+        let lost = self.lost();
         let cut;
         let tokens: Vec<&Range<usize>> = if tokens.is_empty() {
             cut = tokenised(&document.text, self.by_space);
@@ -81,16 +110,27 @@ impl WayBack {
             Target::Conll | Target::ConllBioes => self.columns(document, &tokens),
             Target::Spert => self.record(document, &tokens),
             Target::Gliner => self.words(document, &tokens),
-            Target::InstructUie => line(&records::instructuie(document)),
+            Target::InstructUie => line(&records::instructuie(document, self.related)),
             Target::UniversalNer => line(&records::universalner(document, &self.schema)),
-            Target::IePile => records::iepile(document, &self.schema).iter().flat_map(line).collect(),
+            Target::IePile => records::iepile(document, &self.schema, self.related).iter().flat_map(line).collect(),
         };
+        let lines = if self.target == Target::IePile { bytes.iter().filter(|&&byte| byte == b'\n').count() } else { 1 };
+        self.records += lines;
         if self.target == Target::UniversalNer {
             let gold = document.gold.iter();
             gold.flat_map(|gold| &gold.relations).for_each(|one| self.leave_out("relations", document, &one.label));
         }
+        let gold = document.gold.iter();
+        let all: usize = gold.map(|gold| gold.entities.len() + gold.relations.len() + gold.events.len()).sum();
+        // Every reason from here on is that of one item.
+        self.items += all - (self.lost() - lost);
         self.written += 1;
         bytes
+    }
+
+    /// How much was left out so far.
+    fn lost(&self) -> usize {
+        self.left_out.values().map(|(count, _)| count).sum()
     }
 
     /// What closes the file.
@@ -247,19 +287,4 @@ fn tokenised(text: &str, by_space: bool) -> Vec<Range<usize>> {
         last = Some(c);
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_end_at_spaces_signs_and_characters_without_spaces() {
-        let words = |text: &'static str, by_space| -> Vec<&str> {
-            tokenised(text, by_space).into_iter().map(|range| &text[range]).collect()
-        };
-        assert_eq!(words("Ann's 3rd dog, 李雷。", false), ["Ann", "'", "s", "3rd", "dog", ",", "李", "雷", "。"]);
-        assert_eq!(words(" Ann's\u{3000}dog, 李雷 ", true), ["Ann's", "dog,", "李雷"]);
-        assert_eq!(words("", false), [""; 0]);
-    }
 }

@@ -167,6 +167,8 @@ pub fn pairs<'t>(taught: &'t Taught, trace: &Trace) -> Vec<(&'t [Message], &'t s
         let (was, is) = match meta.task {
             Task::Entities => (render_entities(&before, schema), render_entities(&after, schema)),
             // Relations are asked over names: other names are another question.
+            // Without relations the first record was made before anybody was asked for them.
+            Task::Relations if before.relations.is_empty() => continue,
             Task::Relations if same_names => (render_relations(&before, schema), render_relations(&after, schema)),
             Task::Relations => continue,
         };

@@ -12,7 +12,7 @@ const ABSENT: &str = "NAN";
 const SOURCE: &str = "understudy";
 
 /// InstructUIE's record: items by name and code points.
-pub(super) fn instructuie(document: &Document) -> Value {
+pub(super) fn instructuie(document: &Document, related: bool) -> Value {
     let gold = document.gold.clone().unwrap_or_default();
     let pos = |span: Option<Span>| {
         let at = span.map(|span| span.to_code_points(&document.text));
@@ -22,8 +22,10 @@ pub(super) fn instructuie(document: &Document) -> Value {
     let entities: Vec<Value> = gold.entities.iter().map(named).collect();
     let link = |relation: &crate::ie::Relation| json!({"type": relation.label, "head": entities[relation.head], "tail": entities[relation.tail]});
     let relations: Vec<Value> = gold.relations.iter().map(link).collect();
-    let mut record =
-        json!({"id": document.id, "sentence": document.text, "entities": entities, "relations": relations});
+    let mut record = json!({"id": document.id, "sentence": document.text, "entities": entities});
+    if related {
+        record["relations"] = json!(relations);
+    }
     if !gold.events.is_empty() {
         let happening = |event: &Event| {
             let filler = |one: &crate::ie::Argument| json!({"name": one.text, "role": one.role, "pos": pos(one.span)});
@@ -47,8 +49,9 @@ pub(super) fn universalner(document: &Document, schema: &Schema) -> Value {
     json!({"id": document.id, "conversations": turns})
 }
 
-/// IEPile's records: a few labels a question, the answer by label.
-pub(super) fn iepile(document: &Document, schema: &Schema) -> Vec<Value> {
+/// IEPile's records: a few labels a question, the answer by label; relations are asked for if they
+/// were looked for.
+pub(super) fn iepile(document: &Document, schema: &Schema, related: bool) -> Vec<Value> {
     let gold = document.gold.clone().unwrap_or_default();
     let mut records = Vec::new();
     let mut ask = |task: &str, told: &str, schema: Value, output: Map<String, Value>| {
@@ -61,7 +64,8 @@ pub(super) fn iepile(document: &Document, schema: &Schema) -> Vec<Value> {
         let output = labels.iter().map(|label| ((*label).into(), json!(surfaces(&gold, label)))).collect();
         ask("NER", ENTITIES, json!(labels), output);
     }
-    for part in schema.relations.chunks(SPLIT.1) {
+    let relations = if related { schema.relations.as_slice() } else { &[] };
+    for part in relations.chunks(SPLIT.1) {
         let labels: Vec<&str> = part.iter().map(|kind| kind.label.as_str()).collect();
         let output = labels.iter().map(|label| ((*label).into(), pairs(&gold, label))).collect();
         ask("RE", RELATIONS, json!(labels), output);
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn a_question_of_iepile_asks_for_six_types_or_four_relations_at_most() {
         let document = Document { gold: Some(Default::default()), ..Document::new("d", "Ann") };
-        let records = super::iepile(&document, &schema());
+        let records = super::iepile(&document, &schema(), true);
         let asked = |record: &serde_json::Value| {
             let inner: serde_json::Value = serde_json::from_str(record["instruction"].as_str().unwrap()).unwrap();
             (record["task"].as_str().unwrap().to_string(), inner["schema"].as_array().unwrap().len())
