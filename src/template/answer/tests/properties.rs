@@ -224,6 +224,8 @@ proptest! {
                 prop_assert_eq!(as_serde(&read_value(&raw, 0..raw.len(), Some(&mut notes)).unwrap()), serde_json::from_str::<serde_json::Value>(&raw).unwrap());
                 prop_assert!(notes.is_empty());
             }
+            // A number is kept as it is written; one beyond an f64 is JSON all the same.
+            Err(error) if error.to_string().starts_with("number out of range") => {}
             Err(error) => prop_assert!(ours.is_err() || raw.contains("\\ud83d"), "{}: {}", raw, error),
         }
     }
